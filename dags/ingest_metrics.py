@@ -95,8 +95,8 @@ def ingest_metrics() -> None:
         """Fail the run if a topic was not taken or drifts not looked for; a failed `ingest` would send no event.
 
         Raises:
-            OffsetsError: the broker no longer has what a topic needs, or has another topic of that name; or this
-                computer's clock seems to be behind (no retry).
+            OffsetsError: the broker no longer has what a topic needs, or has another topic of that name; a table's log
+                cannot be read; or this computer's clock seems to be behind (no retry).
         """
         from pipelines.ingest import refuse_troubles
 

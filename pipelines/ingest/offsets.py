@@ -7,7 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from configs.errors import FinalError
-from pipelines.lake.tables import Origin
+from pipelines.lake.errors import LakeError
+from pipelines.lake.folder import Folder
+from pipelines.lake.tables import Origin, commit_origins
 
 Offsets = dict[int, int]
 _log = logging.getLogger(__name__)
@@ -15,7 +17,7 @@ _SKIP = 'Begin a run by hand with the field "Skip lost records" (skip_lost)'
 
 
 class OffsetsError(FinalError):
-    """The broker no longer has what the partition needs, or never had it."""
+    """The broker no longer has what the partition needs, or never had it; or nobody knows what that is."""
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,23 @@ class Topic:
     name: str
     id: str
     offsets: Mapping[int, tuple[int, int]]
+
+
+def read_history(root: Folder, table: str) -> list[Origin]:
+    """Return the origins of a table's commits, newest first (`commit_origins`).
+
+    Raises:
+        OffsetsError: the table's log is damaged, or this user may not read it.
+        OSError: it cannot be read now, as where the lake does not answer.
+    """
+    try:
+        return commit_origins(root, table)
+    except (PermissionError, LakeError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise OffsetsError(
+            f"the log of {root / table}, which says which records it has, cannot be read ({type(error).__name__}: "
+            f"{error}). Give this user the right to read it; where it is damaged, bring the table back from a backup "
+            "(`tidecast restore FILE`)"
+        ) from None
 
 
 def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: float, skip_lost: bool = False) -> Range:

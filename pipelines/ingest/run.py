@@ -20,7 +20,7 @@ from pipelines.ingest.clock import ClockError, refuse_if_behind
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.counts import count_nothing, count_range, no_counts
 from pipelines.ingest.drift import find_drift_events
-from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine, plan_range
+from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine, plan_range, read_history
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
@@ -55,12 +55,11 @@ def ingest(
     Returns:
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
-        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records or this
-        computer's clock seems to be behind, or why no drifts were looked for; else empty: one topic's stops no other,
-        and `refuse_troubles` raises it). An earlier
-        partition that had to be finished first is left out. Second, the new drift events (`drift.newest_drift` has
-        their keys), at most one per job; none where no metrics were stored. A job whose times span over 10⁶ steps is
-        logged and not checked.
+        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records, its table's
+        log is damaged or this computer's clock seems to be behind, or why no drifts were looked for; else empty: one
+        topic's stops no other, and `refuse_troubles` raises it). An earlier partition that had to be finished first is
+        left out. Second, the new drift events (`drift.newest_drift` has their keys), at most one per job; none where no
+        metrics were stored. A job whose times span over 10⁶ steps is logged and not checked.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
@@ -69,9 +68,9 @@ def ingest(
         LakeOvertakenError: another ingest took records of the topic meanwhile; likewise, and it may be tried again.
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         QualityError: the quality gate failed; nothing of that topic is committed.
-        SettingsError, ValueError: a setting is wrong; a security option is unknown, or a table's log is no JSON.
+        SettingsError, ValueError: a setting is wrong; a security option is unknown.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
-        OSError: the log of a table cannot be read, or `var/spark` not be created.
+        OSError: the log of a table cannot be read now, or `var/spark` not be created.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.
     """
     from pipelines.ingest.quality import great_expectations
@@ -144,12 +143,13 @@ def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_
         skip_lost: go on behind records that the broker deleted before they were ingested.
 
     Raises:
-        OffsetsError: the broker no longer has the records, or has another topic of that name.
+        OffsetsError: the broker no longer has the records, or has another topic of that name; or a table's log is
+            damaged, or may not be read.
         BrokerError: no broker is set or answers within 10 s, or no such topic.
         kafka.errors.KafkaError: a look-up is not answered within 30 s, or is refused.
-        OSError, ValueError: a table's log cannot be read, or is no JSON; an unknown security option.
+        OSError, ValueError: a table's log cannot be read now; an unknown security option.
     """
-    commits = lake.commit_origins(lake_folder(settings), topic)
+    commits = read_history(lake_folder(settings), topic)
     at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.topic_offsets(settings.kafka, topic))
     unfinished = _unfinished(settings, topic, at_broker.id, commits)
     found = [] if unfinished is None else [plan_quarantine(at_broker, unfinished, skip_lost)]
@@ -172,7 +172,7 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
     for r in ranges:
         try:
             counts[r.topic] = _take(spark, settings, r) if r.is_due else count_nothing(settings, r)
-        except ClockError as error:
+        except (ClockError, OffsetsError) as error:
             _log.error("%s: %s", r.topic, error)
             counts[r.topic] = no_counts(settings, r.topic, str(error))
     return counts
@@ -233,7 +233,7 @@ def _unfinished(settings: Settings, topic: str, topic_id: str, commits: list[lak
 
 
 def _in_quarantine(root: Folder, origin: lake.Origin) -> bool:
-    kept = {(o.topic, o.partition) for o in lake.commit_origins(root, lake.QUARANTINE)}
+    kept = {(o.topic, o.partition) for o in read_history(root, lake.QUARANTINE)}
     return (origin.topic, origin.partition) in kept
 
 

@@ -1,5 +1,6 @@
 """Whoever ingests without Airflow's task fails by name where a topic was not taken."""
 
+import json
 from datetime import UTC, datetime
 from types import SimpleNamespace
 
@@ -44,3 +45,32 @@ def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_s
     assert (counts["metrics"]["stored"], drifts) == (7, [])
     with pytest.raises(OffsetsError, match=r"its rows are stored.*ValueError: forecasts/part-0.parquet: not Parquet$"):
         run.refuse_troubles(counts)
+
+
+@pytest.mark.parametrize(("table", "troubled"), [("decisions", {"decisions"}), ("quarantine", {"metrics"})])
+def test_a_table_whose_log_is_damaged_keeps_no_other_topic_from_being_taken(table, troubled, monkeypatch, tmp_path):
+    lake = tmp_path / "lake"
+    origin = {**ORIGIN, "quarantined": int(table == "quarantine")}  # then it is asked whether they arrived there
+    written(lake / "metrics", json.dumps({"commitInfo": {"userMetadata": json.dumps({"origin": origin})}}))
+    broken = written(lake / table, '{"commitInfo": {"userMeta')
+    monkeypatch.setattr(run, "load", lambda: load(var=tmp_path))
+    monkeypatch.setattr(run.topics, "topic_id", lambda kafka, topic: "t")
+    monkeypatch.setattr(run.broker, "topic_offsets", lambda kafka, topic: {0: (0, int(topic == "metrics"))})
+    counts, drifts = run.ingest("2014-10-22T04")
+    assert {topic for topic, one in counts.items() if one["trouble"]} == troubled and len(counts) > 1 and drifts == []
+    with pytest.raises(OffsetsError, match=rf"log of {broken}, .*JSONDecodeError.*tidecast restore FILE"):
+        run.refuse_troubles(counts)
+
+
+ORIGIN = {
+    "topic": "metrics", "topic_id": "t", "partition": "2014-10-22T03", "start": {"0": 0}, "end": {"0": 1},
+    "judged_at": 1.0, "stored": 0,
+}  # fmt: skip
+
+
+def written(table, commit):
+    """A table with a commit of this text."""
+    log = table / "_delta_log"
+    log.mkdir(parents=True)
+    (log / f"{0:020d}.json").write_text(commit)
+    return table
