@@ -5,7 +5,8 @@ from __future__ import annotations
 import shutil
 import threading
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -57,13 +58,12 @@ class Rounds:
             if stop.wait(ROUND_S):
                 return
 
-    def _look(self, what: str, look: Callable[[], None]) -> None:
+    def _look(self, what: str, look: Callable[[], str]) -> None:
         try:
-            look()
+            wrong = look()
         except Exception as error:  # whatever it is, the other looks go on
-            self._report(what, f"cannot be looked at: {error!r}")
-        else:
-            self._report(what, "")
+            wrong = f"{error!r}"
+        self._report(what, f"cannot be looked at: {wrong}" if wrong else "")
 
     def _ask_broker(self) -> Mapping[str, Offsets]:
         found: dict[str, Offsets] = {}
@@ -83,14 +83,20 @@ class Rounds:
             self.broker_up = True
         return found
 
-    def _look_at_lake(self, offsets: Mapping[str, Offsets]) -> None:
-        now, root = time.time(), lake_folder(self._settings)
-        if not (names := tables.tables(root)):
-            self.lake, self.ingests = None, {}
-            return
-        self.lake = _size(root, names, now) if isinstance(root, Path) else None  # of HDFS its own metrics tell
-        newest = {topic: self._newest_origin(topic) for topic in KINDS if topic in names}
-        self.ingests = {topic: _ingested(one, offsets.get(topic)) for topic, one in newest.items() if one is not None}
+    def _look_at_lake(self, offsets: Mapping[str, Offsets]) -> str:
+        """Returns which tables cannot be looked at; of their ingests what was known stays."""
+        root, wrong = lake_folder(self._settings), dict[str, str]()
+        names = tables.tables(root)
+        self.lake = _size(root, names, wrong) if names and isinstance(root, Path) else None  # HDFS has its own metrics
+        found = {topic: one for topic, one in self.ingests.items() if topic in names}
+        for topic in (topic for topic in KINDS if topic in names):
+            with _others_go_on(topic, wrong):
+                newest = self._newest_origin(topic)
+                found.pop(topic, None)
+                if newest is not None:
+                    found[topic] = _ingested(newest, offsets.get(topic))
+        self.ingests = found
+        return "; ".join(f"table {table}: {error}" for table, error in wrong.items())
 
     def _newest_origin(self, topic: str) -> tables.Origin | None:
         """Where a table's newest rows came from; its log is read once per version."""
@@ -101,9 +107,18 @@ class Rounds:
             known = self._origins[topic] = version, _newest_run(origins)
         return known[1]
 
-    def _ask_airflow(self) -> None:
+    def _ask_airflow(self) -> str:
         assert self._airflow is not None
         self.drifts = {**self.drifts, **newest_drifts(self._airflow.asset_events(INGEST_DAG))}
+        return ""
+
+
+@contextmanager
+def _others_go_on(table: str, wrong: dict[str, str]) -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:
+        wrong[table] = f"{error!r}"
 
 
 def _newest_run(origins: Sequence[tables.Origin]) -> tables.Origin | None:
@@ -115,11 +130,15 @@ def _newest_run(origins: Sequence[tables.Origin]) -> tables.Origin | None:
     return max(of_topic, key=lambda one: sum(one.end.values()), default=None)
 
 
-def _size(root: Path, names: Collection[str], now: float) -> LakeSeen:
-    sizes = {table: table_size(root, table) for table in names}
+def _size(root: Path, names: Collection[str], wrong: dict[str, str]) -> LakeSeen:
+    sizes, growth, now = dict[str, tuple[int, int]](), 0, time.time()
+    for table in names:
+        with _others_go_on(table, wrong):
+            sizes[table] = table_size(root, table)
+            growth += day_growth(root, table, now)
     return LakeSeen(
         {table: size for table, (size, _) in sizes.items()}, {table: files for table, (_, files) in sizes.items()},
-        sum(day_growth(root, table, now) for table in names), shutil.disk_usage(root).free,
+        growth, shutil.disk_usage(root).free,
     )  # fmt: skip
 
 

@@ -485,9 +485,12 @@ def test_a_topic_that_cannot_be_read_is_said_and_is_no_broker_that_is_away(lake,
 
 def test_a_lake_that_is_damaged_is_said_and_ends_nothing(lake):
     (lake_folder(lake) / "metrics" / "_delta_log" / f"{2:020d}.json").write_text('{"commitInfo": no')
-    _, told = gone_round(lake, times=2)
+    commit(lake_folder(lake), "decisions", 0, {"add": {"size": 700, "dataChange": True}}, origin("b", NOW, 100))
+    found, told = gone_round(lake, times=2)
     (_, said), *_ = [one for one in told if one[0] == "lake"]
-    assert said.startswith("cannot be looked at: JSONDecodeError")
+    assert said.startswith("cannot be looked at: table metrics: JSONDecodeError") and "decisions" not in said
+    assert set(found.ingests) == {"decisions"} and found.lake.growth_bytes == 700
+    assert set(found.lake.size_bytes) == {"decisions", "metrics"}
 
 
 def test_no_lake_is_no_trouble(tmp_path, monkeypatch):
