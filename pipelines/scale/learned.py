@@ -30,8 +30,9 @@ def agent_source(settings: Settings) -> ArtifactSource:
     """Return the source of `dqn` agents: every job's champion (the version that serves), opened at first look-up."""
     opened = lru_cache(maxsize=1)(lambda: AgentRegistry(settings))  # when it is first asked, in the thread that asks
     return ArtifactSource(
-        "agent", lambda: _versions(opened()), lambda job, champion: champion,
-        lambda *which: opened().download(*which), read_policy,
+        "agent", lambda: {job: f"{one.version}{AT}{one.changed_ms}" for job, one in opened().champions().items()},
+        lambda job, champion: champion,  # the time, too: where the registry was made anew, version 1 is another one
+        lambda job, champion, files: opened().download(job, champion.split(AT)[0], files), read_policy,
     )  # fmt: skip
 
 
@@ -39,14 +40,10 @@ def rehearsal_source(settings: Settings) -> ArtifactSource:
     """Return the source of rehearsals, kept with a job's champion (forecaster that serves); opened when asked."""
     opened = lru_cache(maxsize=1)(lambda: Registry(settings))
     return ArtifactSource(
-        "rehearsal", lambda: _versions(opened()),
+        "rehearsal", lambda: {job: champion.version for job, champion in opened().champions().items()},
         lambda job, champion: opened().rehearsal_of(job, champion),  # a champion may get one later
         lambda job, version, files: opened().download_rehearsal(version, files), read_fitting_rehearsal,
     )  # fmt: skip
-
-
-def _versions(registry: AgentRegistry | Registry) -> dict[str, str]:
-    return {job: champion.version for job, champion in registry.champions().items()}
 
 
 def read_policy(files: Path, contract: Contract) -> Policy:
@@ -126,7 +123,8 @@ class Learned(NamedTuple):
             instead = self._rehearsed_decider(FALLBACK_POLICY, contract, clock, planned)
             return instead._replace(stand_in=f"{missing}; {instead.stand_in or f'{FALLBACK_POLICY} decides'}")
         version, policy = found  # read once per version; only its times are those of now
-        return Decider(Dqn.of("dqn", planned, policy.agent) if isinstance(policy, Dqn) else policy, version)
+        decides = Dqn.of("dqn", planned, policy.agent) if isinstance(policy, Dqn) else policy
+        return Decider(decides, version.split(AT)[0])
 
     def calibrator(self, contract: Contract, version: str | None) -> PeakCalibrator | None:
         """Return the job's peak calibrator if it was fitted to the forecaster version `version`, e.g. "3", else None.

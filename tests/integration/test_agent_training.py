@@ -106,7 +106,8 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
     folder = tmp_path_factory.mktemp("agents")
     agents.set_champion("orders", "1")
     sync, known = synced(settings, folder)
-    assert sync.sync(0.0) == ["orders: agent is version 1"]
+    (said,) = sync.sync(0.0)
+    assert said.startswith("orders: agent is version 1@")
     (name,) = LEARNED
     here = Learned(known).decider(name, CONTRACT, AT)
     assert isinstance(here.policy, Dqn) and (here.version, here.stand_in) == ("1", "")
@@ -120,7 +121,7 @@ def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_
         agents.load("orders", "2")
     agents.set_champion("orders", "2")
     (said,) = sync.sync(1.0)
-    assert "version 2: features=['load']" in said and "the present agent stays" in said
+    assert "version 2@" in said and ": features=['load']" in said and "the present agent stays" in said
     assert Learned(known).decider(name, CONTRACT, AT).version == "1"
 
 

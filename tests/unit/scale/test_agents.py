@@ -11,7 +11,7 @@ from models.policy.received.rehearsal import Rehearsal, describe, promised
 from pipelines.registry import Champion, Registry
 from pipelines.registry.forecasters import PEAKS_FILE
 from pipelines.scale.artifact_sync import POINTERS, ArtifactSource, ArtifactSync, SyncedArtifacts
-from pipelines.scale.learned import Instant, Learned, read_fitting_rehearsal, rehearsal_source
+from pipelines.scale.learned import Instant, Learned, agent_source, read_fitting_rehearsal, rehearsal_source
 from pipelines.whole_json import write_json
 from tests.fakes.agents import Versions, read
 
@@ -288,6 +288,35 @@ def test_a_rehearsal_is_named_by_its_champion_and_the_run_that_made_it(monkeypat
     source = rehearsal_source("settings")
     assert opened == [] and source.champions() == {"orders": "3", "rides": "3"}
     assert [source.version_of(job, "3") for job in tags] == ["3@run", None] and opened == ["settings"]
+
+
+def test_an_agent_of_a_registry_that_was_made_anew_takes_the_place_of_the_one_of_that_number(tmp_path, monkeypatch):
+    class Agents:
+        champion, agent = Champion("1", 1000), "the first"
+
+        def __init__(self, settings):
+            pass
+
+        def champions(self):
+            return {CONTRACT.job: self.champion}
+
+        def download(self, job, version, into):
+            into.mkdir(parents=True)
+            (into / "agent").write_text(f"{self.agent}, {version}")
+
+    monkeypatch.setattr("pipelines.scale.learned.AgentRegistry", Agents)
+    source = agent_source("settings")._replace(read=lambda files, contract: (files / "agent").read_text())
+    sync = ArtifactSync(source, lambda: {CONTRACT.job: CONTRACT}, tmp_path, every_s=0.0)
+    agents = SyncedArtifacts(tmp_path, source.read)
+    sync.sync(0.0)
+    first = Learned(agents).decider("dqn", CONTRACT, AT)
+    monkeypatch.setattr(Agents, "champion", Champion("1", 2000))
+    monkeypatch.setattr(Agents, "agent", "the second")
+    sync.sync(1.0)
+    second = Learned(agents).decider("dqn", CONTRACT, AT)
+    assert (first.policy, first.version, second.policy, second.version) == (
+        "the first, 1", "1", "the second, 1", "1",
+    )  # fmt: skip
 
 
 def test_of_many_jobs_each_agent_is_read_once(tmp_path):
