@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 import time
 from collections.abc import Sequence
@@ -23,6 +22,7 @@ from pipelines.html.columns import of_rows
 from pipelines.jobs.history import publish_history
 from pipelines.kafka.broker import Follower
 from pipelines.report.comparison import medians_by_contestant, render_comparison
+from pipelines.report.recorded.lines import RunError, json_object
 from pipelines.report.summary import write_summary
 from pipelines.traces.trace import load_trace
 
@@ -128,17 +128,22 @@ def compare_policies(
 
 
 def _done(settings: Settings, since: str, busy_cores: int) -> list[dict[str, Any]]:
-    """Summaries of the finished runs of this comparison."""
+    """Summaries of the finished runs of this comparison; one that cannot be read is said, and is not finished."""
     kept = settings.var_dir / "runs"
     if since and not (kept / since).is_dir():
         raise SettingsError(f"--since {since}: no such run in {kept}; name the first run of the comparison.")
     folders = sorted(kept.glob("*/summary.json")) if since else []
     found = []
     for path in folders:
-        of = json.loads((path.parent / "run.json").read_text()).get("comparison")
-        alike = of is not None and (of["busy_cores"], of.get("trace")) == (busy_cores, settings.replay.trace)
-        if path.parent.name >= since and alike:
-            found.append({**json.loads(path.read_text()), **of})
+        if path.parent.name < since:
+            continue
+        try:
+            of, summary = json_object(path.parent / "run.json").get("comparison"), json_object(path)
+        except RunError as error:
+            print(f"{error}. That run is left out")
+            continue
+        if of is not None and (of["busy_cores"], of.get("trace")) == (busy_cores, settings.replay.trace):
+            found.append({**summary, **of})
     return found
 
 

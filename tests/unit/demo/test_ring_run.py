@@ -125,6 +125,17 @@ def test_a_fixed_number_of_executors_has_contracts_of_its_own(tmp_path):
     assert other == yaml.safe_load((settings.contracts_dir / "key_window.yaml").read_text())
 
 
+def test_a_run_whose_file_was_cut_off_is_named_and_counts_as_not_finished(tmp_path, capsys):
+    of = {"turn": 1, "busy_cores": 0, "trace": "nyc_taxi", "contestant": "mpc"}
+    for name, summary in (("1-mpc", '{"late'), ("2-mpc", '{"late": 3}')):
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({"comparison": of}))
+        (folder / "summary.json").write_text(summary)
+    assert _done(load(var=tmp_path), "1-mpc", 0) == [{"late": 3, **of}]
+    assert f"{tmp_path / 'runs' / '1-mpc' / 'summary.json'}: not JSON" in capsys.readouterr().out
+
+
 def test_runs_of_a_comparison_that_broke_off_are_not_run_again(tmp_path):
     idle = {"turn": 1, "busy_cores": 0, "trace": "nyc_taxi"}
     found = {"0-mpc": None, "1-mpc": idle, "2-mpc": {**idle, "busy_cores": 1}, "3-mpc": {**idle, "trace": "wiki_en"}}
