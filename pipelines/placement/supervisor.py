@@ -15,9 +15,8 @@ from pipelines.placement.job_folder import JobFileError, JobFolder
 from pipelines.placement.watched_block import STEADY_S, BlockEpoch, WatchedBlock, is_as_wanted, pause_after
 from pipelines.stack.processes import Process, ProcessError
 
-BEGIN_S, STOP_S = 90.0, 20.0
-"""Seconds for an application to begin, or without any of its executors at work; and for a driver to end its query."""
-ASK_S = 0.2
+BEGIN_S, STOP_S, ASK_S = 90.0, 20.0, 0.2
+"""Seconds for an application to begin, or without an executor at work; for a driver to end; and between two looks."""
 
 
 class DriverHome(Protocol):
@@ -52,7 +51,7 @@ class Supervisor:
         """
         self._folder, self._home, self._masters, self._say, self._begin_s = folder, home, masters, say, begin_s
         self._topology = folder.topology()
-        self._blocks: dict[str, WatchedBlock] = {}
+        self._blocks, self._unbegun = dict[str, WatchedBlock](), dict[str, str]()
         self._wanted_last: tuple[BlockApplication, ...] = ()
 
     def start(self) -> None:
@@ -115,8 +114,7 @@ class Supervisor:
 
     def _known(self, block: BlockApplication) -> WatchedBlock:
         """A block that this process has not seen yet, in its newest epoch."""
-        epoch = self._newest(block) or self._folder.begin_epoch(block)
-        return self._blocks.setdefault(block.name, WatchedBlock(epoch))
+        return self._blocks.setdefault(block.name, WatchedBlock(self._newest(block) or self._folder.begin_epoch(block)))
 
     def _newest(self, block: BlockApplication) -> BlockEpoch | None:
         """The newest epoch of a block; where it is not known any more what that is, it is what is wanted now."""
@@ -220,7 +218,9 @@ class Supervisor:
         """Want a block that does not begin where it was, if it worked there and never here; else try it again later."""
         known, now = self._blocks.get(block.name), time.monotonic()
         if known is None:
-            self._say(f"{block.name}: does not begin on {block.cluster}. {error}")
+            if self._unbegun.get(block.name) != f"{error}":  # it is tried at each look
+                self._unbegun[block.name] = f"{error}"
+                self._say(f"{block.name}: does not begin on {block.cluster}, and is tried again and again. {error}")
             return
         known.since_s, known.worked_s, known.failed = None, None, known.failed + 1
         pause_s = pause_after(known.failed)

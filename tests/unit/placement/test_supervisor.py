@@ -512,6 +512,19 @@ def test_a_block_that_is_damaged_while_it_runs_is_written_anew_for_its_driver(jo
     assert observe_trips(job.folder) == {}  # of the epoch before nothing is known any more
 
 
+def test_a_block_that_may_not_be_read_is_said_once_and_the_others_run(job):
+    file = job.folder.path / "blocks" / SECOND / "1" / "block.json"
+    file.mkdir(parents=True)  # what is no file cannot be read by any user
+    job.supervisor.start()
+    job.looks(5)
+    assert job.home.spawned == [(FIRST, "east", 1)]
+    assert sum(f"{file}" in line for line in job.said) == 1
+    file.rmdir()
+    file.parent.rmdir()
+    job.looks(2)
+    assert job.home.spawned[1:] == [(SECOND, "east", 1)]
+
+
 def test_a_note_that_is_cut_off_says_at_least_that_the_query_worked(job):
     job.supervisor.start()
     (job.folder.newest(FIRST).folder / "works").write_text("12\x00")
