@@ -6,6 +6,7 @@ Its step is compiled but for the regressions' learning, and its arrays are chang
 from __future__ import annotations
 
 import copy
+import math
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -34,7 +35,7 @@ class ExpertState:
         sums, weights: (means,) of the long-run mean and the running means; sum ÷ weight is the mean.
         parts: normal equations by regression, then by part of its steps ahead.
         gathered: (moments, columns) records/s, what was read at the newest moments.
-        marks: (2, moments) records/s: the level there, and the load, NaN where missing.
+        marks: (2, moments) records/s: the level there, NaN while all loads were 0, and the load, NaN where missing.
         judged: past errors of the experts, their weights, and widths of the quantiles.
         quantiles: (horizon, levels) records/s from the newest step on.
     """
@@ -178,7 +179,7 @@ class BlendTrack:
             self._end = moments
         columns, seen = self._gathered[self._end], min(ring.seen, ring.kept)
         level = fill_regressors(tables, ring.buffer, ring.end, seen, kept.sums, kept.weights, columns)
-        self._marks[:, self._end] = level, value
+        self._marks[:, self._end] = level or math.nan, value  # loads are no multiples of a level of 0
         self._end += 1
         kept.seen += 1
         self._learn()

@@ -30,7 +30,6 @@ YESTERDAY = 1 + len(SHARES)
 """Which of the experts repeats the same time yesterday."""
 LONG_DAYS = 7.0  # half-life of the long-run mean, days
 LEAST = 0.01  # share of the long-run mean: the level is never lower
-TINY = 1e-9
 
 
 class IndexTables(NamedTuple):

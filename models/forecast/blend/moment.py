@@ -8,7 +8,7 @@ from typing import Any
 import numba
 import numpy as np
 
-from models.forecast.blend.experts import LEAST, TINY, YESTERDAY
+from models.forecast.blend.experts import LEAST, YESTERDAY
 from models.forecast.blend.lags import AROUND, NEAR, RECENT
 from models.forecast.blend.ridge import CAP, OFFSET
 
@@ -61,7 +61,7 @@ def fill_regressors(tables: Any, buffer: Any, end: int, seen: int, sums: Any, we
         columns: (columns,) records/s, filled in the order of `Lags`; NaN where the history does not reach.
 
     Returns:
-        The level: mean of the newest day in records/s, at least 1 % of the long-run mean and above 0.
+        The level: mean of the newest day in records/s, at least 1 % of the long-run mean; 0 while all loads were.
     """
     newest = end - 1
     for m in range(len(sums)):
@@ -93,7 +93,7 @@ def fill_regressors(tables: Any, buffer: Any, end: int, seen: int, sums: Any, we
         columns[at + 2 * many] = _sum(columns[at + AROUND : at + AROUND + NEAR]) / NEAR
         columns[at + 2 * many + 1] = _sum(columns[at + many + AROUND : at + many + AROUND + NEAR]) / NEAR
         at += 2 * many + 2
-    level: float = max(columns[tables.near + 1], LEAST * (sums[0] / weights[0]) + TINY)
+    level: float = max(columns[tables.near + 1], LEAST * (sums[0] / weights[0]))
     return level
 
 
@@ -107,7 +107,7 @@ def forecast_experts(tables: Any, columns: Any, level: float, means: Any, coeffi
     Args:
         tables: which columns an expert reads, see `IndexTables`.
         columns: (columns,) records/s, as `fill_regressors` filled them.
-        level: records/s, as `fill_regressors` returned it.
+        level: records/s, as `fill_regressors` returned it; at 0 the regressions have no forecast.
         means: (means,) records/s: the long-run mean, then the running means.
         coefficients: (R, horizon, p) of the R regressions, padded to p regressors; NaN before they have learnt.
         forecasts: (E, horizon) records/s, filled in the order of `Experts`; NaN where an expert has none.

@@ -103,7 +103,7 @@ class Ridge:
 
         Args:
             gathered: (N, columns) records/s.
-            levels: (N,) records/s, above 0.
+            levels: (N,) records/s, above 0, or NaN.
             ahead: which steps ahead (less one).
 
         Returns:
@@ -160,14 +160,14 @@ def learn_rows(
 ) -> NormalEquations:
     """Return the sums for a ridge regression with N rows (one per moment) added, and its coefficients solved again.
 
-    A row with a missing outcome or regressor only counts as offered. Coefficients stay as they were (NaN at first) for
-    steps ahead with fewer than 8 complete rows; a weekly regression needs as many as a day has steps.
+    A row with a missing outcome, regressor or level only counts as offered. Coefficients stay as they were (NaN at
+    first) for steps ahead with fewer than 8 complete rows; a weekly regression needs as many as a day has steps.
 
     Args:
         ridge: the regression; its `half_life` fades the sums of `equations`.
         equations: before; not changed.
         gathered: (N, columns) records/s, in the order of `Lags`; shapes that do not fit: numpy's ValueError.
-        levels: (N,) records/s, above 0; rows weigh in proportion to it, but equally on the log scale.
+        levels: (N,) records/s, above 0, or NaN; rows weigh in proportion to it, but equally on the log scale.
         outcomes: (N, H) records/s; NaN where missing.
         ahead: which H steps ahead (less one) the equations and outcomes are of.
     """
@@ -179,7 +179,7 @@ def learn_rows(
     known = np.isfinite(y) & np.isfinite(x).all(axis=-1)
     if none_yet and not known.any():
         return replace(equations, rows=rows)
-    weight = (levels[:, None] if ridge.scale != "log" else 1.0) * known  # the variance of counts grows with their mean
+    weight = np.where(known, levels[:, None] if ridge.scale != "log" else 1.0, 0.0)  # as the variance of counts
     x, y = np.where(known[..., None], x, 0.0).transpose(1, 0, 2), np.where(known, y, 0.0).T
     weighted = x * weight.T[..., None]
     kept = 0.5 ** (len(levels) / (ridge.half_life * ridge.lags.task.day)) if ridge.half_life else 1.0

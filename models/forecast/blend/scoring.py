@@ -132,7 +132,7 @@ def _blend(state: Any, mood: int, h: int, forecasts: Any) -> float:
 def _cover(state: Any, row: int, h: int, value: float, oldest: int) -> None:
     """Do `Conformal.score` for one step ahead, whose forecast lies in that row."""
     miss, scale, fresh = value - state.centres[row, h], state.scales[row, h], math.nan
-    known = math.isfinite(miss)
+    known = math.isfinite(miss) and state.units[row, h] > 0  # of a load of 0 errors have no unit
     if scale > 0:
         fresh = miss / scale
     state.known[h] = replace_sorted(state.ordered[h], state.known[h], state.errors[oldest, h], fresh)
@@ -194,7 +194,7 @@ def score_and_blend(state: Any, seen: int, value: float, level: float, forecasts
         state: a `ScoreState`, changed in place.
         seen: steps so far, this one included.
         value: records/s of the newest step; NaN: missing, nothing is scored.
-        level: mean load of the newest day, records/s, above 0.
+        level: mean load of the newest day, records/s; 0 while all loads were.
         forecasts: (E, horizon) records/s, what the experts forecast now; row 0 is the last value, NaN: none.
         out: (horizon, levels) records/s, filled: rising over the levels and at least 0; NaN where all experts are.
     """

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from models.forecast.blend import experts as made
-from models.forecast.blend.experts import LEAST, LONG_DAYS, SHARES, TINY
+from models.forecast.blend.experts import LEAST, LONG_DAYS, SHARES
 from models.forecast.blend.ridge import BATCH
 from models.forecast.core.series import Floats
 from tests.fakes.plain_blend.jump_filter import one_off
@@ -65,9 +65,11 @@ class Experts(made.Experts):
         count = len(known)
         at = np.arange(len(values) - count, len(values))
         sums, weights, means = self._means(learnt, values[at[0] :])
-        levels = np.maximum(mean(values, at, self.task.day), LEAST * means[:, 0] + TINY)
+        levels = np.maximum(mean(values, at, self.task.day), LEAST * means[:, 0])
         gathered = np.concatenate([gather(self.lags, values, at[i : i + BATCH]) for i in range(0, count, BATCH)])
-        trail = learnt.trail.extended(gathered, levels, np.where(known, values[at], np.nan))
+        trail = learnt.trail.extended(
+            gathered, np.where(levels > 0, levels, np.nan), np.where(known, values[at], np.nan)
+        )
         due = turns(learnt.seen, count, [len(each.parts) for each in learnt.regressions])
         regressions, said = [], self._repeated(gathered, means)
         for ridge, before, when in zip(self.ridges, learnt.regressions, due, strict=True):

@@ -75,6 +75,13 @@ def test_a_constant_load_stays_what_it_is(value):
     np.testing.assert_allclose(quantiles, value, rtol=1e-6)
 
 
+def test_after_days_without_any_record_the_first_load_is_forecast_as_it_is():
+    values = np.concatenate([np.zeros(72), load(48)])
+    made = np.stack(stepped(values)[1])
+    assert (made[:72] == 0).all() and (np.diff(made, axis=-1) >= 0).all()
+    assert made[72:].max() < 3 * values.max()  # an error of a load of 0 has no unit, and would count as a million
+
+
 def test_it_is_ahead_of_every_naive_forecast_on_a_load_with_seasons():
     older, held = series(load(24 * 28)).split(24 * 4)
     pinball = {

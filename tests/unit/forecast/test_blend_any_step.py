@@ -30,8 +30,9 @@ def stepped(task, values):
     return [online.step("a", value) for value in values]
 
 
-def assert_same_at_once_and_stepped(task, steps, seed):
+def assert_same_at_once_and_stepped(task, steps, seed, silent=0):
     values = jumpy(task, steps, seed)
+    values[:silent] = 0.0
     mine, plain = stepped(task, values), PlainBlend(task)
     scale = float(np.nanmax(values))
     for made in (Blend(task), plain):
@@ -51,6 +52,10 @@ def test_stepped_it_says_what_it_says_at_once(task, steps, seed):
 @pytest.mark.parametrize(("hours", "horizon"), [(6, 12), (24, 5), (1, 48)])
 def test_a_horizon_beyond_a_day_is_as_correct_as_a_short_one(hours, horizon):
     assert_same_at_once_and_stepped(Task(3600.0 * hours, horizon, (0.1, 0.5, 0.9)), 64, 3)
+
+
+def test_a_load_that_begins_with_zeros_is_read_alike():
+    assert_same_at_once_and_stepped(Task(3600.0, 12, (0.1, 0.5, 0.9)), 96, 3, silent=40)
 
 
 @settings(max_examples=10, deadline=None)
