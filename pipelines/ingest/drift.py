@@ -53,7 +53,7 @@ def find_drift_events(
     for job, series in lake.read_loads(list(jobs), step_s, newest_s, leave_out=True)[0].items():
         _, series = series.split(round(KEPT_DAYS * DAY_S / series.step_s))
         known = len(series) > 0 and exists(lake.root, "forecasts")
-        served = lake.read_served_forecasts(job, KEPT_DAYS * DAY_S) if known else None
+        served = lake.read_served_forecasts(job, series.start) if known else None
         event = newest_drift(job, series, reported, log_forecast_errors(series, served))
         if event is not None:
             found.append(event)

@@ -116,18 +116,15 @@ class FileLake:
         sums = sum_records(frames() if newest_s is None else newest_frames(frames, newest_s), step_s)
         return loads_of_sums(sums, step_s, leave_out), self._files_of("metrics").version
 
-    def read_served_forecasts(self, job: str, span_s: float) -> pd.DataFrame:
-        """Read a job's forecasts of the last `span_s` seconds of job time, see `Lake.read_served_forecasts`.
+    def read_served_forecasts(self, job: str, since: float) -> pd.DataFrame:
+        """Read a job's forecasts of what comes after a moment of job time, see `Lake.read_served_forecasts`.
 
         Raises:
             LakeError: there is no table `forecasts`.
             OSError: a file cannot be read.
         """
         import pandas as pd
-        import pyarrow.compute as pc
 
-        newest = [pc.max(batch["time"]).as_py() for batch in self._batches("forecasts", ["time"], [], [job])]
-        since = max((time for time in newest if time is not None), default=0.0) - span_s
         rows = [
             row
             for batch in self._batches("forecasts", SERVED, [("time", "gt", since)], [job])

@@ -35,8 +35,8 @@ class LakeSeries:
     Attributes:
         series: the job's load, records/s per step; NaN where a step is missing; empty where the lake has none.
         delta_version: of the table `metrics`.
-        served: forecasts served in the newest `SERVED_S` of job time, as `Lake.read_served_forecasts` returns them;
-            None where the table `forecasts` does not exist.
+        served: forecasts served since `SERVED_S` before the load's end, as `Lake.read_served_forecasts` returns them;
+            None where there is no load, or no table `forecasts`.
         outcomes: newest outcomes of the job's decisions, as `read_outcomes` returns them.
         batches: newest micro-batches of the job, as `read_batches` returns them.
         others: loads of other jobs by name, each of `LONG_DAYS` days or more; empty where the job's own is that long.
@@ -95,7 +95,8 @@ def read_lake(settings: Settings, job: str, step_s: float) -> LakeSeries:
     with opened_lake(lake_folder(settings), "train-forecaster") as lake:
         found, version = lake.read_loads([job], step_s)
         series = found.get(job, Series(0.0, step_s, np.empty(0)))
-        served = lake.read_served_forecasts(job, SERVED_S) if exists(lake.root, "forecasts") else None
+        known = len(series) > 0 and exists(lake.root, "forecasts")
+        served = lake.read_served_forecasts(job, series.end - SERVED_S) if known else None
         told = read_outcomes(lake, job, OUTCOMES) if exists(lake.root, "outcomes") else []
         batches = read_batches(lake, job, BATCHES)
         spans = {} if len(series) * step_s >= long_s else job_spans_s(lake.root)

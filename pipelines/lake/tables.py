@@ -172,10 +172,11 @@ class Lake:
         rows = rows.where(rows["job"].isin(list(jobs)))
         return mean_loads(rows if newest_s is None else newest_records(rows, newest_s), step_s, leave_out), at
 
-    def read_served_forecasts(self, job: str, span_s: float) -> pd.DataFrame:
-        """Read a job's forecasts of the last `span_s` seconds of job time before its newest; runs Spark jobs.
+    def read_served_forecasts(self, job: str, since: float) -> pd.DataFrame:
+        """Read a job's forecasts whose first step begins after `since`, epoch seconds of job time; runs a Spark job.
 
-        If a model version issued several with the same `time` and `step_s`, only the first is returned.
+        That moment is one of the job's load and not of the newest forecast, which a wrong clock may have put years
+        later. If a model version issued several with the same `time` and `step_s`, only the first is returned.
 
         Returns:
             Columns version (text), model, kind, time (epoch seconds of job time at which the first step begins),
@@ -189,11 +190,8 @@ class Lake:
         import pandas as pd
         from pyspark.sql import functions as F
 
-        mine = self.read_table("forecasts").where(F.col("job") == job)
-        newest = mine.agg(F.max("time")).first()
-        since = (newest[0] or 0.0) - span_s if newest else 0.0
-        first = F.min_by(F.struct(*SERVED), "wall_time").alias("first")
-        kept = mine.where(F.col("time") > since).groupBy("version", "time", "step_s").agg(first)
+        mine = self.read_table("forecasts").where((F.col("job") == job) & (F.col("time") > since))
+        kept = mine.groupBy("version", "time", "step_s").agg(F.min_by(F.struct(*SERVED), "wall_time").alias("first"))
         rows = [row.asDict() for row in kept.select("first.*").orderBy("wall_time").toLocalIterator()]  # lists stay
         return pd.DataFrame(rows, columns=list(SERVED))
 

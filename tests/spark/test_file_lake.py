@@ -87,9 +87,9 @@ def test_files_say_what_spark_says(spark, root, monkeypatch):
                 assert (series.start, series.step_s, len(series)) == (wanted[job].start, 60.0, len(wanted[job]))
                 np.testing.assert_allclose(series.values, wanted[job].values, rtol=1e-12)
             assert np.isnan(loads["a"].values).any() and (loads["a"].start < 10_000) == (newest_s is None)
-        for span_s in (600.0, 1e6):
-            served, wanted = (lake.read_served_forecasts("a", span_s) for lake in (files, by_spark))
-            assert len(served) == (20 if span_s == 600 else 60)
+        for since in (1140.0, -1.0):
+            served, wanted = (lake.read_served_forecasts("a", since) for lake in (files, by_spark))
+            assert len(served) == (20 if since == 1140 else 60)
             pd.testing.assert_frame_equal(by_served(wanted), by_served(served))
             newest = wanted.iloc[-1]  # of what was issued twice it is the first
             assert (newest["levels"], newest["quantiles"]) == ([0.5, 0.9], [[30.0, 0.5], [2.0, 3.0]])
