@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
@@ -197,7 +198,8 @@ def _log_comparison(
     figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.scores().items()}
     for name, trial in chosen.trials.items():
         figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}
-    run.metrics({key: value for key, value in figures.items() if value == value})
+    # Without infinities: MLflow keeps its largest number in their place, which would pass for a loss.
+    run.metrics({key: value for key, value in figures.items() if math.isfinite(value)})
     run.metrics(loss_ratio_bounds(backtests))
     run.tags({"chosen": chosen.name, **{f"skipped.{name}": why[:500] for name, why in chosen.skipped.items()}})
     run.figure(plots.plot_forecasts(backtests["challenger"], "challenger"), "plots/fan.png")

@@ -9,6 +9,8 @@ import pytest
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.series import Series
+from models.forecast.selection.catalogue import CATALOGUE
+from models.forecast.selection.gate import decide_promotion
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.registry.artifacts import UnreadableError, read_forecaster
@@ -23,12 +25,12 @@ TRAINING = Training(
 
 
 class Run:
-    """Keeps a run's tags, and forgets the rest."""
+    """Keeps a run's tags and metrics, and forgets the rest."""
 
     id = "run"
 
     def __init__(self):
-        self.told = {}
+        self.told, self.measured = {}, {}
 
     def tags(self, values):
         self.told |= values
@@ -37,7 +39,7 @@ class Run:
         """Not looked at."""
 
     def metrics(self, values, step=0):
-        """Not looked at."""
+        self.measured |= values
 
     def figure(self, figure, path):
         """Not looked at."""
@@ -93,6 +95,30 @@ def test_nobody_is_challenged_on_a_few_known_steps():
     )
     assert registry.registered == []
     assert outcome(registry, with_gap(24)).startswith("challenger version 2")
+
+
+class Boundless(Naive):
+    """Repeats the last value but at a load that it holds for the beginning of something without end."""
+
+    def quantiles_of(self, state):
+        said = super().quantiles_of(state)
+        return np.where(state.values[-1] == np.nanmax(state.values), np.inf, said)
+
+
+def test_a_loss_without_end_is_none(monkeypatch):
+    """MLflow would keep the largest number there is, and the gate leaves steps without a finite loss out."""
+    monkeypatch.setitem(CATALOGUE, "seasonal_naive", lambda task, history: Boundless(task))
+    registry = Registry()
+    assert outcome(registry, peaked()).startswith("challenger version 2")
+    figures = registry.started.measured
+    assert "challenger.pinball" not in figures and np.isfinite(figures["champion.pinball"])
+    assert not decide_promotion(figures.get("challenger.pinball", np.nan), {}).promoted
+
+
+def peaked():
+    """200 hours of load whose peak is in the part that is held out."""
+    whole = series(200)
+    return Series(whole.start, whole.step_s, np.where(np.arange(200) == 170, 10 * whole.values.max(), whole.values))
 
 
 def test_an_outage_is_no_reason_to_leave_the_champion_out():
