@@ -19,11 +19,13 @@ from models.adapt.dtw import compare_shapes
 from models.adapt.gate import TransferVerdict
 from models.adapt.network import ForecastOnly
 from models.adapt.target import LONG_DAYS, AdaptedForecaster
-from models.adapt.target_load import CandidateErrors, TargetLoad
+from models.adapt.target_load import TargetLoad
 from models.adapt.training import TransferPlan
 from models.forecast.core.forecaster import DAY_S, Task, fill_gaps
 from models.forecast.core.series import GRAIN, Series, SeriesError
 
+TRIED = 8
+"""Sources that are tried, at most, the nearest in shape: each takes a quarter of a minute of CPU, twice a training."""
 TOLD = 8
 """Sources that words tell of, at most: a model card has room for 5,000 characters."""
 
@@ -37,7 +39,7 @@ class TransferResult:
     """Result of trying other loads as sources, each by name.
 
     Attributes:
-        forecasters: adapted from every source whose shape was near enough, accepted or not.
+        forecasters: adapted from the sources that were tried, accepted or not.
         verdicts: of the gate (`decide_transfer`), for the same sources.
         refused: why each other source was not tried.
         shapes: by source that is long enough, its distance from the load's shape as a share of that of a shuffled one;
@@ -88,9 +90,10 @@ def transfer_from_sources(
     """Adapt the network of every other load of similar shape to a new load, and decide by the gate which may serve.
 
     Blocks while several networks are trained per similar source; saves nothing. Loads that have other steps, less than
-    14 days, a gap at the beginning, or another shape are refused. The gate is the RMSE on the history's newest 20 %; of
-    other loads only what is `known_before` that part counts. Nothing later is learned from, not even by the network
-    that is trained again on the whole history: whatever it is judged on, there or after the history, is new to it.
+    14 days, a gap at the beginning, or another shape are refused, and of more than 8 (`TRIED`) all but the nearest. The
+    gate is the RMSE on the history's newest 20 %; of other loads only what is `known_before` that part counts. Nothing
+    later is learned from, not even by the network that is trained again on the whole history: whatever it is judged on,
+    there or after the history, is new to it.
 
     Args:
         task: what is forecast.
@@ -109,14 +112,17 @@ def transfer_from_sources(
     """
     known = Series(history.start, history.step_s, fill_gaps(history.values, task))
     target = TargetLoad(known.values, len(known), task.day, task.horizon)
-    own: dict[str, CandidateErrors] = {}
-    result = TransferResult()
+    result, near = TransferResult(), dict[str, Series]()
     gate_begins = known.start + target.gate_begin * known.step_s
     for name, other in others.items():
         source_load = _usable_source(name, known_before(other, gate_begins, known.end), known, task, seed, result)
-        if source_load is None:
-            continue
-        own = own or fit_own_candidates(target, plan, seed)
+        if source_load is not None:
+            near[name] = source_load
+    for name in sorted(near, key=result.shapes.__getitem__)[TRIED:]:
+        del near[name]
+        result.refused[name] = f"its shape is {result.shapes[name]:.2f}, {TRIED} others are nearer"
+    own = fit_own_candidates(target, plan, seed) if near else {}
+    for name, source_load in near.items():
         source = pretrain_source([source_load.values], task.horizon, plan, seed)
         network, scale, adapted = adapt_to_target(target, source, plan, seed)
         result.forecasters[name] = AdaptedForecaster(task, ForecastOnly(network).eval(), scale)

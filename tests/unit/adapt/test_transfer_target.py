@@ -65,6 +65,16 @@ def test_the_same_seed_gives_the_same_target_and_what_happened_elsewhere_while_i
         assert results[0].verdicts == one.verdicts and results[0].shapes == one.shapes
 
 
+def test_of_a_fleet_the_nearest_are_tried():
+    """Each takes several networks, and a training has to end."""
+    plan = replace(PLAN, hidden=4, batch=16, pretraining=1, adapting=1, tuning=1, target_only=1, every=1)
+    fleet = {f"job{i:02}": load(14, seed=10 + i) for i in range(10)}
+    found = transfer_from_sources(TASK, load(**HISTORY), fleet, plan, seed=3)
+    farthest = sorted(fleet, key=found.shapes.__getitem__)[8:]
+    assert set(found.refused) == set(farthest) and set(found.verdicts) == set(fleet) - set(farthest)
+    assert all(reason.endswith("8 others are nearer") for reason in found.refused.values())
+
+
 def test_of_a_load_is_known_what_ended_before_and_all_of_another_time():
     beside = load(20)
     assert len(known_before(beside, 10 * 86_400.0, 12 * 86_400.0)) == 10 * DAY
