@@ -30,7 +30,7 @@ BREAK = 1.25
 MOST_CHANGE = 10.0
 """That factor is cut to this, and to its inverse."""
 LEAST = 1e-3
-"""Root of records/s: a day's mean below it counts as this."""
+"""Root of records/s: a day's mean below it counts as this, and a row after such a day is not trained on."""
 CALM, FAST_CALM = 1e-4, 0.1
 """Of the unit, and of the usual volatility: usual and newest volatility below it count as this."""
 
@@ -158,7 +158,7 @@ def training_windows(view: PastWindow, history: Series) -> tuple[NewestRows, Pac
 
     Returns:
         The rows, (1, M, width), and their outcomes, (M, horizon) records/s in single precision; NaN where an outcome is
-        missing, or where less than half of the row's newest 24 steps was known.
+        missing, where less than half of the row's newest 24 steps was known, or where its day had no records.
 
     Raises:
         SeriesError: there are under `view.needs` + horizon steps from the first known one on, or no row has a known
@@ -176,11 +176,16 @@ def training_windows(view: PastWindow, history: Series) -> tuple[NewestRows, Pac
         )
     slide = np.lib.stride_tricks.sliding_window_view
     seen = np.isfinite(slide(raw[needs - RECENT : -horizon], RECENT)).mean(axis=1)
-    outcomes = np.where(seen[:, None] >= SEEN, slide(raw[needs:], horizon), np.nan)
+    reading = input_rows(view, fill_gaps(raw, view.task)[None, :-horizon])
+    idle = reading.unit[0] <= LEAST  # in such units the first load after it is a move beyond all others
+    outcomes = np.where(((seen >= SEEN) & ~idle)[:, None], slide(raw[needs:], horizon), np.nan)
     if not np.isfinite(outcomes).any():
-        missing = int(np.isnan(raw).sum())
-        raise SeriesError(f"{missing} of {len(raw)} steps are missing: no row is left to learn from. Ingest them.")
-    return input_rows(view, fill_gaps(raw, view.task)[None, :-horizon]), outcomes.astype(np.float32)
+        missing, silent = int(np.isnan(raw).sum()), int((raw == 0).sum())
+        raise SeriesError(
+            f"{missing} of {len(raw)} steps are missing, {silent} are without records: no row is left to learn from. "
+            "Ingest more history."
+        )
+    return reading, outcomes.astype(np.float32)
 
 
 def _change(unit: Floats, before: Floats) -> Floats:

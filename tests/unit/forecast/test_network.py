@@ -176,7 +176,7 @@ def test_two_days_of_history_are_enough_to_train():
     assert network.basis(state) == "network" and np.isfinite(network.quantiles_of(state)).all()
 
 
-@pytest.mark.parametrize("values", [np.zeros(120), np.full(120, 7.0)])
+@pytest.mark.parametrize("values", [np.full(120, 0.01), np.full(120, 7.0)])
 def test_a_constant_series_is_forecast_as_it_is(values):
     network = fit_network("gru", TASK, series(values), TrainingPlan(epochs=1), hidden=4)
     quantiles = network.quantiles_of(network.state_after(series(values)))
@@ -184,9 +184,20 @@ def test_a_constant_series_is_forecast_as_it_is(values):
     np.testing.assert_allclose(quantiles[:, 1], values[0], atol=0.1)
 
 
-def test_too_short_a_history_is_refused():
-    with pytest.raises(SeriesError, match="needs at least"):
-        fit_network("gru", TASK, series(load(1)), SHORT)
+def test_days_without_records_do_not_spoil_it():
+    """In units of such a day the first load after it is a move of thousands."""
+    hours = np.arange(24 * 35)
+    work = (hours // 24 % 7 < 5) & (hours % 24 >= 8) & (hours % 24 < 18)
+    older, held = series(np.where(work, load(35), 0.0)).split(7 * 24)
+    network = fit_network("gru", TASK, older, TrainingPlan(epochs=1), hidden=4)
+    figures, naive = (roll(one, older, held).scores()["pinball"] for one in (network, Naive(TASK)))
+    assert figures < 2 * naive
+
+
+@pytest.mark.parametrize(("values", "why"), [(load(1), "needs at least"), (np.zeros(120), "120 are without records")])
+def test_a_history_that_teaches_nothing_is_refused(values, why):
+    with pytest.raises(SeriesError, match=why):
+        fit_network("gru", TASK, series(values), SHORT)
 
 
 def test_the_loss_is_the_score():
