@@ -147,15 +147,17 @@ class AliasStore(OwnedModels):
         self.refuse_foreign(job)
         present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
         if present is None:
-            raise self._nothing_back(job, "none has served yet")
+            last = previous or served_last(self.versions(job), "")
+            ended = f"none serves any more: {self._letting_serve(job, last)}" if last else "none has served yet"
+            raise self._nothing_back(job, ended)
         broken_off = present == previous  # one alias was moved: of a rollback the tag tells where the other one goes
         back = self._back_to(job, present) if broken_off else None
         if back is None:
             back = self._served_before(job, present, None if broken_off else previous)
         if back is None:
             left = taken_back_before(self.versions(job), present)
-            command = " ".join(["tidecast models promote", job, *left[-1:], *["--agent"] * (self.what == "agent")])
-            but = f" but {', '.join(left)}, taken back by a person: `{command}` lets it serve again" if left else ""
+            again = self._letting_serve(job, left[-1]) if left else ""
+            but = f" but {', '.join(left)}, taken back by a person: {again}" if left else ""
             raise self._nothing_back(job, f"none served before version {present}{but}")
         self.set_version_tags(job, present, {ROLLED_BACK: back})  # first: what serves is never unheld
         self._move(job, present, back)
@@ -230,6 +232,10 @@ class AliasStore(OwnedModels):
         if previous is not None and self._back_to(job, previous) is None:
             return previous
         return served_last(self.versions(job), present)
+
+    def _letting_serve(self, job: str, version: str) -> str:
+        command = " ".join(["tidecast models promote", job, version, *["--agent"] * (self.what == "agent")])
+        return f"`{command}` lets it serve again"
 
     def _nothing_back(self, job: str, why: str) -> RegistryError:
         return RegistryError(f"{self.model_name(job)} at {self._uri}: nothing to go back to, {why}.")

@@ -155,6 +155,15 @@ def test_a_rollback_that_was_broken_off_between_the_aliases_is_gone_on_with(regi
     assert registry.aliases("broken") == {first: ["champion"], second: ["previous"]}
 
 
+def test_where_a_person_has_deleted_what_served_a_rollback_says_what_did_before(registry):
+    first, second = put(registry, "deleted", Naive(TASK)), put(registry, "deleted", Naive(TASK))
+    for version in (first, second):
+        registry.set_champion("deleted", version)
+    registry._client.delete_model_version("deleted-forecaster", second)  # as on MLflow's pages, and its alias with it
+    with pytest.raises(RegistryError, match=r"none serves any more: `tidecast models promote deleted 1` lets it serve"):
+        registry.roll_back("deleted")
+
+
 def test_a_person_ends_what_a_rollback_holds(registry):
     first, second, third = (put(registry, "ends", Naive(TASK)) for _ in range(3))
     registry.set_champion("ends", first)
