@@ -8,7 +8,7 @@ from typing import Any, Literal
 
 from pydantic import Field, field_validator, model_validator
 
-from configs.bounds import Count, JobName, NotNegative, Port, Positive, Section, Share, Whole
+from configs.bounds import Count, JobName, Level, NotNegative, Port, Positive, Section, Share, Whole
 from configs.policies import PolicyName
 
 _HDFS = re.compile(r"hdfs://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(/|$))[A-Za-z0-9._=-]+)+/?")
@@ -193,7 +193,7 @@ class Training(Section):
 
     step_s: Positive = 1800
     horizon: Count = 12
-    levels: tuple[float, ...] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    levels: tuple[Level, ...] = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
     models: tuple[str, ...] = Field(("seasonal_naive", "ridge", "blend", "networked_blend"), min_length=1)
     context: int = Field(48, ge=2)
     hidden: Count = 32

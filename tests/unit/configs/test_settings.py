@@ -80,6 +80,7 @@ def test_a_wrong_secret_is_named_and_not_repeated(given, key):
         ("TIDECAST_PORTS__AIRFLOW", "70000", "ports.airflow='70000'"),
         ("TIDECAST_AUTOSCALER__POLICY", "magic", "autoscaler.policy='magic'"),
         ("TIDECAST_TRAINING__LEVELS", "[0.9, 0.5]", "must rise"),
+        ("TIDECAST_TRAINING__LEVELS", "[0.5, 1.7]", "training.levels.1=1.7"),
         ("TIDECAST_TRAINING__LEVELS", "0.5,0.9", "TIDECAST_TRAINING__LEVELS: not JSON (Extra data: line 1 column 4"),
         ("TIDECAST_KAFKA", '{"prefix": "a."', "TIDECAST_KAFKA: not JSON (Expecting"),
         ("TIDECAST_FILE", "/nowhere/at/all.yaml", "no such file"),
