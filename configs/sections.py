@@ -200,7 +200,7 @@ class Training(Section):
     epochs: Count = 40
     learning_rate: Positive = 5e-3
     lanes: Count = 16
-    holdout_steps: int = Field(48, ge=24)
+    holdout_steps: int = Field(96, ge=24)
     minimum_steps: Count = 96
     improvement: Share = 0.0
     approval_s: NotNegative = 0.0

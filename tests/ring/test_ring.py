@@ -64,7 +64,7 @@ def ring(tmp_path_factory):
         },
         job={"also": ["key_window"], "trigger": "3 seconds", "service_ms": 25, "max_offsets_per_trigger": 1000},
         autoscaler={"trigger": "3 seconds"},
-        training={"epochs": 3, "holdout_steps": 48, "approval_s": 300},
+        training={"epochs": 3, "approval_s": 300},
     )
     run_dir, began = create_run_dir(settings), time.time()
     screen, person = FaultyScreen(None, settings.job.name), Person(settings.job.name)

@@ -1,10 +1,12 @@
-"""Confidence bounds of the ratio of two errors, by a paired moving-block bootstrap (Künsch 1989)."""
+"""Confidence bounds of the ratio of two errors, by paired block bootstraps."""
 
 from __future__ import annotations
 
 import math
 
 import numpy as np
+from numpy.typing import NDArray
+from scipy import stats
 
 from models.forecast.core.series import Floats, SeriesError
 
@@ -51,17 +53,62 @@ def ratio_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
     return float(np.quantile(_ratios(mine, theirs, np.random.default_rng(_SEED)), 1 - 0.025 / max(rivals, 1)))
 
 
+def few_steps_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
+    """Return the upper confidence bound of sum(mine) ÷ sum(theirs) over few steps, as of two days; deterministic.
+
+    Blocks of ⌈√T⌉ steps are circular (Politis and Romano 1992), so that the first and the last steps are drawn as often
+    as others. So few of them, k = T ÷ ⌈√T⌉, tell too little of their scatter: the bound's distance from the ratio is
+    larger by √(k/(k − 1)), and by Student's t quantile with k − 1 degrees of freedom ÷ the normal one. Of two equally
+    good forecasts twelve steps ahead one then passes beside the other in 2 to 3 % of cases with 48 to 192 steps, where
+    1.25 % is asked for (two rivals), and by `ratio_bound` in 3 to 12 %.
+
+    Args:
+        mine: (T,) losses, at least 0; a step with a NaN in either array is left out.
+        theirs: (T,) of the same steps.
+        rivals: number of comparisons made, for the Bonferroni correction; under 1 counts as 1.
+
+    Returns:
+        The 97.5 % quantile for one rival.
+
+    Raises:
+        SeriesError: fewer than four steps are known in both.
+    """
+    both = _known(mine, theirs, 4)
+    steps, level = both.shape[1], 1 - 0.025 / max(rivals, 1)
+    block = math.ceil(math.sqrt(steps))
+    blocks = steps / block
+    begins = np.random.default_rng(_SEED).integers(0, steps, size=(DRAWS, math.ceil(blocks)))
+    bound = float(np.quantile(_drawn_ratios(np.concatenate([both, both[:, :block]], axis=1), begins, block), level))
+    ratio = float(_ratio(both.sum(axis=1, keepdims=True))[0])
+    few = math.sqrt(blocks / (blocks - 1)) * stats.t.ppf(level, blocks - 1) / stats.norm.ppf(level)
+    return ratio + (bound - ratio) * float(few)
+
+
 def _ratios(mine: Floats, theirs: Floats, generator: np.random.Generator) -> Floats:
     """Return (DRAWS,) ratios of sums over drawn blocks, 1 where both are 0; steps with a NaN are removed first."""
-    known = np.isfinite(mine) & np.isfinite(theirs)
-    both = np.stack([mine[known], theirs[known]])  # (2, T)
+    both = _known(mine, theirs, 2)
     steps = both.shape[1]
-    if steps < 2:
-        raise SeriesError(f"{steps} pairs of errors; at least 2 are needed. Use more test rows.")
     block = math.ceil(math.sqrt(steps))
     begins = generator.integers(0, steps - block + 1, size=(DRAWS, math.ceil(steps / block)))
+    return _drawn_ratios(both, begins, block)
+
+
+def _known(mine: Floats, theirs: Floats, least: int) -> Floats:
+    """Both without steps that are not finite in either, (2, T)."""
+    known = np.isfinite(mine) & np.isfinite(theirs)
+    if (steps := int(known.sum())) < least:
+        raise SeriesError(f"{steps} pairs of errors; at least {least} are needed. Use more test rows.")
+    return np.stack([mine[known], theirs[known]])
+
+
+def _drawn_ratios(both: Floats, begins: NDArray[np.int64], block: int) -> Floats:
+    """Ratios of the sums over blocks that begin at (DRAWS, blocks) steps of (2, T)."""
     sums = np.concatenate([np.zeros((2, 1)), np.cumsum(both, axis=1)], axis=1)
-    drawn = (sums[:, begins + block] - sums[:, begins]).sum(axis=-1)  # (2, DRAWS)
-    ratios: Floats = drawn[0] / np.maximum(drawn[1], 1e-300)
-    ratios[(drawn == 0).all(axis=0)] = 1.0  # neither is better where both are perfect, as on a load of zeros
+    return _ratio((sums[:, begins + block] - sums[:, begins]).sum(axis=-1))
+
+
+def _ratio(sums: Floats) -> Floats:
+    """Of (2, n) sums; neither is better where both are perfect, as on a load of zeros."""
+    ratios: Floats = sums[0] / np.maximum(sums[1], 1e-300)
+    ratios[(sums == 0).all(axis=0)] = 1.0
     return ratios

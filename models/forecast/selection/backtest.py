@@ -62,6 +62,19 @@ class Backtest:
         pairs = zip(self.actual, self.quantiles, strict=True)
         return np.array([scores.pinball(actual, quantiles, self.levels) for actual, quantiles in pairs])
 
+    def losses_by_step(self) -> Floats:
+        """Return (origins,) the pinball losses of all forecasts of each held-out step, summed, records/s.
+
+        They are means over the levels; NaN where the step's load is unknown. In proportion to all forecasts of all
+        steps together they are `pinball`.
+        """
+        errors, levels = self.actual[..., None] - self.quantiles, np.array(self.levels)
+        losses = np.maximum(levels * errors, (levels - 1) * errors).mean(axis=-1)
+        sums = np.zeros(len(losses))
+        for ahead in range(losses.shape[1]):
+            sums[ahead:] += losses[: len(losses) - ahead, ahead]
+        return sums
+
     def mean_of_medians(self, farthest: int) -> Floats:
         """Return for every held-out step the mean of the medians issued for it 1 to `farthest` steps ahead.
 

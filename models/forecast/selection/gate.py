@@ -24,7 +24,7 @@ class Rival:
 
     Attributes:
         cost: mean cost on the same held-out rows; NaN where it could not be compared.
-        ratio_bound: upper 97.5 % confidence bound of the challenger's mean cost ÷ this one's (`bootstrap`).
+        ratio_bound: upper 97.5 % confidence bound of the challenger's mean cost ÷ this one's (`core.bootstrap`).
         max_ratio: greatest bound that passes: 1 asks for not worse, somewhat more tolerates that much.
     """
 

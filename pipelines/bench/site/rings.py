@@ -25,7 +25,7 @@ REPLAY: dict[str, Any] = {
 }  # fmt: skip
 WAVE: dict[str, Any] = {**REPLAY, "live_hours": 9, "peak_rps": 32, "surge": None}
 """For a load of `write_wave`: 90 wall seconds, of which the first 50 need more executors than the last 35."""
-TRAINING = {"epochs": 3, "holdout_steps": 48}
+TRAINING = {"epochs": 3}
 
 BEGIN, DAYS = datetime(2014, 10, 7), 16
 """Of a wave: more than the history, and to the end of the day on which the live load is."""

@@ -10,12 +10,12 @@ import numpy as np
 
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
+from models.forecast.core.bootstrap import few_steps_bound
 from models.forecast.core.forecaster import Forecaster, Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 from models.forecast.selection.catalogue import default_kind
 from models.forecast.selection.champion import FEWEST, ChampionChoice, choose_champion
-from models.forecast.selection.gate import Rival
 from models.kinds import describe
 from models.policy.received.rehearsal import Rehearsal
 from pipelines.figures.written import find_commit
@@ -28,6 +28,9 @@ from pipelines.train.forecaster.rehearsal import LiveJob, describe_rehearsal, re
 from pipelines.train.forecaster.served import score_served_versions
 from pipelines.train.promotion import load_champion
 from pipelines.train.transfer import sources
+
+LEAST_HELD = 2 * FEWEST
+"""Steps that are held out, at least, of a history of which `training.holdout_steps` would be over a fifth."""
 
 
 class ServingChampion(NamedTuple):
@@ -44,12 +47,12 @@ def train_challenger(
 ) -> str:  # fmt: skip
     """Fit the candidates to a load, register the best with the alias `challenger`; returns the MLflow run's id.
 
-    The best is chosen on, and fitted to, all but the newest `training.holdout_steps` steps; on these it is compared
-    with the champion (the version that serves). Where the job has no champion, the seasonal naive forecast is
-    registered and made champion first; else `champion` does not move. The run gets parameters, metrics, plots,
-    `card.md`, and the scores of versions that have served (`score_served_versions`); its tag `outcome` says in words
-    which challenger was registered, or why none was, e.g. for fewer than `training.minimum_steps` known steps, or than
-    24 (`FEWEST`) among those held out. Blocks for minutes.
+    The best is chosen on, and fitted to, all but the newest `training.holdout_steps` steps, of a short history a fifth
+    but at least 48 (`LEAST_HELD`); on these it is compared with the champion (the version that serves). Where the job
+    has no champion, the seasonal naive forecast is registered and made champion first; else `champion` does not move.
+    The run gets parameters, metrics, plots, `card.md`, and the scores of versions that have served
+    (`score_served_versions`); its tag `outcome` says in words which challenger was registered, or why none was, e.g.
+    for fewer than `training.minimum_steps` known steps, or than 24 (`FEWEST`) among those held out. Blocks for minutes.
 
     Args:
         registry: of forecasters.
@@ -84,7 +87,7 @@ def _challenge(
     registry: Registry, run: TrackedRun, job: str, training: Training, source: LakeSeries, live: LiveJob | None
 ) -> str:
     """Choose by rolling origin on all but the newest steps, score all on these, register; says what came of it."""
-    older, held = source.series.split(training.holdout_steps)
+    older, held = source.series.split(min(training.holdout_steps, max(len(source.series) // 5, LEAST_HELD)))
     if lacks := _what_lacks(training, source, held):
         return f"no challenger: {lacks}"
     task = Task(training.step_s, training.horizon, training.levels)
@@ -162,16 +165,17 @@ def loss_ratio_bounds(backtests: dict[str, Backtest]) -> dict[str, float]:
 
     Returns:
         `gate.champion` and `gate.seasonal_naive`, of those there are: 0.95 says that the loss is, with 97.5 %
-        confidence (more for two rivals), at most 95 % of the rival's; NaN where it cannot be told.
+        confidence (more for two rivals), at most 95 % of the rival's.
 
     Raises:
         KeyError: there is no `challenger`.
         ValueError: a rival was tried on another number of steps.
+        SeriesError: fewer than four of the steps are known.
     """
-    mine, rivals = backtests["challenger"].losses(), [n for n in ("champion", "seasonal_naive") if n in backtests]
-    return {
-        f"gate.{name}": Rival.compare(mine, backtests[name].losses(), 1.0, len(rivals)).ratio_bound for name in rivals
-    }
+    mine = backtests["challenger"].losses_by_step()
+    theirs = {n: backtests[n].losses_by_step() for n in ("champion", "seasonal_naive") if n in backtests}
+    many = len({losses.tobytes() for losses in theirs.values()})  # a first champion is the naive forecast itself
+    return {f"gate.{name}": few_steps_bound(mine, losses, many) for name, losses in theirs.items()}
 
 
 def _describe_choice(chosen: ChampionChoice) -> str:

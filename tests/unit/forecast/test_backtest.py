@@ -52,3 +52,14 @@ def test_forecasts_of_one_step_are_averaged():
     found = Backtest((0.5,), 0.0, 3600.0, np.zeros((3, 2)), made[..., None])
     np.testing.assert_allclose(found.mean_of_medians(2), [1.0, (3 + 2) / 2, (5 + 4) / 2])
     np.testing.assert_allclose(found.mean_of_medians(1), [1.0, 3.0, 5.0])
+
+
+def test_losses_are_summed_by_the_step_that_was_forecast():
+    made = np.array([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]])
+    actual = np.array([[2.0, np.nan], [np.nan, 8.0], [8.0, np.nan]])
+    found = Backtest((0.5,), 0.0, 3600.0, actual, made[..., None])
+    # Of the third step two forecasts: 4 issued before the second, 5 before the third.
+    np.testing.assert_allclose(found.losses_by_step(), [0.5, np.nan, (8 - 5) / 2 + (8 - 4) / 2])
+    rolled = roll(Naive(TASK, seasonal=False), *Series(0.0, 3600.0, np.arange(10.0)).split(4))
+    pairs = np.isfinite(rolled.actual).sum()
+    assert rolled.losses_by_step().sum() == pytest.approx(rolled.scores()["pinball"] * pairs)

@@ -8,14 +8,16 @@ import pytest
 
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
+from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
+from models.forecast.selection.backtest import roll
 from models.forecast.selection.catalogue import CATALOGUE
 from models.forecast.selection.gate import decide_promotion
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.registry.artifacts import UnreadableError, read_forecaster
 from pipelines.registry.store import ModelStore
-from pipelines.train.forecaster.challenge import train_challenger
+from pipelines.train.forecaster.challenge import loss_ratio_bounds, train_challenger
 from pipelines.train.promotion import load_champion
 from tests.fakes.forecasters import STEP, TASK, series
 
@@ -95,6 +97,32 @@ def test_nobody_is_challenged_on_a_few_known_steps():
     )
     assert registry.registered == []
     assert outcome(registry, with_gap(24)).startswith("challenger version 2")
+
+
+@pytest.mark.parametrize(
+    ("asked", "steps", "learned_from"), [(96, 200, 152), (96, 300, 240), (96, 800, 704), (48, 800, 752), (24, 200, 176)]
+)
+def test_of_a_short_history_a_fifth_is_held_out_but_not_too_few(asked, steps, learned_from):
+    training = TRAINING.model_copy(update={"holdout_steps": asked})
+    registry = Registry()
+    train_challenger(registry, "orders", training, LakeSeries(series(steps), 1))
+    assert f"learned from {learned_from} steps" in registry.started.told["outcome"]
+
+
+def test_a_champion_that_is_the_naive_forecast_is_one_rival_and_not_two():
+    task, (older, held) = Task(STEP, 3, (0.1, 0.5, 0.9)), series(400).split(96)
+    made = {
+        "challenger": roll(CATALOGUE["blend"](task, older), older, held),
+        "champion": roll(Naive(task), older, held), "seasonal_naive": roll(Naive(task), older, held),
+    }  # fmt: skip
+    once = loss_ratio_bounds(made)
+    assert once["gate.champion"] == once["gate.seasonal_naive"]
+    assert (
+        once["gate.champion"]
+        == loss_ratio_bounds({k: v for k, v in made.items() if k != "champion"})["gate.seasonal_naive"]
+    )
+    another = {**made, "champion": roll(Naive(task, seasonal=False), older, held)}
+    assert loss_ratio_bounds(another)["gate.seasonal_naive"] > once["gate.seasonal_naive"]
 
 
 class Boundless(Naive):
