@@ -93,8 +93,7 @@ class Recurrent(nn.Module):
 
         Returns:
             Moves (B, T, horizon, levels): root of the forecast rate minus root of the newest one, in units of the day's
-            mean root rate, rising over the levels; `windows.moves_to_rates` makes records/s of them. And the state (B,
-            carried) after.
+            mean root rate, rising over the levels. And the state (B, carried) after.
         """
         moves, level, calm, restless = torch.split_with_sizes(rows, [self.moves, 1, 1, 1], dim=-1)
         volatility = torch.exp(calm)

@@ -131,21 +131,6 @@ def input_rows(view: PastWindow, newest: Floats) -> NewestRows:
     return NewestRows(np.concatenate([moves, states], axis=-1).astype(np.float32), anchor, unit)
 
 
-def moves_to_rates(reading: NewestRows, moves: NDArray[np.floating]) -> Floats:
-    """Convert a network's moves to records/s: (anchor + unit · move)², with a negative root as 0.
-
-    Args:
-        reading: what the network read.
-        moves: (B, M, horizon, levels), in units.
-
-    Returns:
-        (B, M, horizon, levels) records/s.
-    """
-    root = reading.anchor[..., None, None] + reading.unit[..., None, None] * moves.astype(np.float64)
-    rates: Floats = np.maximum(root, 0.0) ** 2
-    return rates
-
-
 def training_windows(view: PastWindow, history: Series) -> tuple[NewestRows, Packed]:
     """Make an input row and its outcomes for the newest moments of a history, at most 20,001 − horizon, oldest first.
 

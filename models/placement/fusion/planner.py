@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import product
 
 from models.placement.fusion.parts import (
     FusionTask,
     cut_of,
     fusion_cost,
     fusion_slope,
-    groups_of,
     illegal_because,
     joined,
     neighbouring,
@@ -54,16 +52,6 @@ def relax(task: FusionTask) -> list[float]:
             break
         cut = [min(max(share - STEP * one / steepest, 0.0), 1.0) for share, one in zip(cut, slope, strict=True)]
     return cut
-
-
-def fuse_exactly(task: FusionTask) -> list[int]:
-    """Return the cheapest groups of all that may be, by trying every set of edges; of few edges only."""
-    found = []
-    for cut in product((0, 1), repeat=len(task.links)):
-        group = groups_of(task, cut)
-        if not illegal_because(task, group):
-            found.append((fusion_cost(task, cut_of(task, group)), group))
-    return min(found)[1]
 
 
 def _join(task: FusionTask, relaxed: Sequence[float]) -> list[int]:

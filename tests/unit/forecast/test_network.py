@@ -16,7 +16,7 @@ from models.forecast.neural.cells import CELLS
 from models.forecast.neural.network import as_forecaster
 from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.training import TrainingPlan, fit_network, pinball_loss, train_network
-from models.forecast.neural.windows import PastWindow, input_rows, moves_to_rates, season_of
+from models.forecast.neural.windows import PastWindow, input_rows, season_of
 from models.forecast.selection.backtest import roll
 from models.kinds import KindError, describe, revive
 
@@ -109,7 +109,8 @@ def test_it_says_what_torch_says_step_by_step_and_at_once(cell, season, dtype):
     rows, nothing = torch.from_numpy(reading.rows).to(dtype), torch.zeros(1, module.carried, dtype=dtype)
     with torch.no_grad():
         moves, hidden = module.to(dtype).run_rows(rows, nothing)
-    expected = moves_to_rates(reading, moves.numpy())[0]
+    roots = reading.anchor[..., None, None] + reading.unit[..., None, None] * moves.numpy().astype(float)
+    expected = np.maximum(roots, 0.0)[0] ** 2
     state, stepped = network.state_after(series([])), []
     for value in values:
         state, quantiles = network.step(state, value)

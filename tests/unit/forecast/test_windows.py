@@ -12,7 +12,6 @@ from models.forecast.neural.windows import (
     STATES,
     PastWindow,
     input_rows,
-    moves_to_rates,
     season_of,
     training_windows,
 )
@@ -88,13 +87,12 @@ def test_reading_at_once_equals_reading_step_by_step():
 
 
 @given(st.floats(1e-2, 1e6), st.integers(0, 1000))
-def test_a_row_knows_no_scale_and_rates_give_it_back(factor, seed):
+def test_a_row_knows_no_scale_which_its_root_and_unit_have(factor, seed):
     whole = np.random.default_rng(seed).gamma(3.0, 5.0, (2, VIEW.needs))
     plain, scaled = input_rows(VIEW, whole), input_rows(VIEW, whole * factor)
     np.testing.assert_allclose(scaled.rows, plain.rows, rtol=1e-4, atol=1e-5)
-    said = np.full((2, 1, 3, 1), 0.5)
-    np.testing.assert_allclose(moves_to_rates(scaled, said), moves_to_rates(plain, said) * factor, rtol=1e-9)
-    assert (moves_to_rates(plain, said * -1e3) == 0.0).all()
+    for scale, of_one in ((scaled.anchor, plain.anchor), (scaled.unit, plain.unit)):
+        np.testing.assert_allclose(scale, of_one * math.sqrt(factor), rtol=1e-9)
 
 
 @pytest.mark.parametrize("values", [np.zeros(60), np.full(60, 7.0), np.append(np.zeros(59), 1e9)])

@@ -18,7 +18,7 @@ from models.placement.fusion.parts import (
     groups_of,
     illegal_because,
 )
-from models.placement.fusion.planner import fuse, fuse_exactly, relax
+from models.placement.fusion.planner import fuse, relax
 from models.placement.graph import GraphError
 
 US = 1e-6
@@ -29,6 +29,16 @@ def chain(*inline_us, **more):
     stages = tuple(QueryStage(work * US, 1000.0) for work in (10, 20, 5))
     links = tuple(Link(at, at + 1, 1000.0, 8 * US, 2 * US, inline * US) for at, inline in enumerate(inline_us))
     return FusionTask(stages, links, **more)
+
+
+def fuse_exactly(task):
+    """The cheapest groups of all that may be, by trying every set of edges."""
+    found = []
+    for cut in itertools.product((0, 1), repeat=len(task.links)):
+        group = groups_of(task, cut)
+        if not illegal_because(task, group):
+            found.append((fusion_cost(task, cut_of(task, group)), group))
+    return min(found)[1]
 
 
 def test_costs_and_slopes_by_hand():

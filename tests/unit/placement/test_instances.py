@@ -14,9 +14,10 @@ from models.placement.instances.blocks import place_by_blocks
 from models.placement.instances.fronts import is_cores_node, is_cores_operator, pareto_fronts
 from models.placement.instances.initial import NoRoomError, place_initially
 from models.placement.instances.job import ParallelJob, StreamEdge, count_instances, free_of, has_room
-from models.placement.instances.latency import distances_ms, edge_ms, path_latency, waits_ms
+from models.placement.instances.latency import distances_ms, waits_ms
 from models.placement.instances.moved import add_instances, improve, take_instances
 from tests.fakes.parallel_jobs import counting, one_domain, random_job
+from tests.fakes.path_latency import edge_ms, path_latency
 
 SCHEMES = {
     "initial": lambda job, nodes: place_initially(job, nodes),
@@ -93,9 +94,9 @@ def test_latency_of_a_chain_by_hand():
     assert job.taken_rps.tolist() == [600, 600, 300]
     counts = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])
     assert waits_ms(job, counts) == pytest.approx([5, 10, 10])
-    assert edge_ms(job, far, counts, job.edges[0]) == pytest.approx(10.025)
+    assert edge_ms(far, counts, job.edges[0]) == pytest.approx(10.025)
     within = np.array([[1, 1, 0], [0, 2, 0], [0, 0, 1]])
-    assert edge_ms(job, far, within, job.edges[1]) == pytest.approx(0.5)
+    assert edge_ms(far, within, job.edges[1]) == pytest.approx(0.5)
     both = np.array([[1, 1, 0], [1, 1, 0], [0, 1, 0]])
     assert path_latency(job, far, both).worst == pytest.approx(25 + 10.025 + 10.025)
     one = np.array([[1, 1, 0], [1, 1, 0], [0, 0, 1]])
@@ -114,7 +115,7 @@ def test_the_whole_latency_of_a_chain_by_hand():
         (StreamEdge(0, 1), StreamEdge(1, 2, 0.5)),
     )  # fmt: skip
     counts = np.array([[1, 1, 0], [2, 0, 0], [0, 0, 1]])
-    assert [edge_ms(job, far, counts, one) for one in job.edges] == pytest.approx([10.025, 0.5])
+    assert [edge_ms(far, counts, one) for one in job.edges] == pytest.approx([10.025, 0.5])
     found = path_latency(job, far, counts)
     assert found.worst == pytest.approx(35.525) and found.mean == found.worst
 
@@ -134,8 +135,8 @@ def test_bytes_take_their_time_between_nodes_only():
     job = ParallelJob(
         np.array([1.0, 0]), np.full(2, 1e-3), np.array([1, 1]), np.ones((2, 2)), (StreamEdge(0, 1, 1, 1000),)
     )
-    assert edge_ms(job, two, np.array([[1, 0], [0, 1]]), job.edges[0]) == pytest.approx(0.5 + 0.8)
-    assert edge_ms(job, two, np.array([[1, 0], [1, 0]]), job.edges[0]) == pytest.approx(0.05)
+    assert edge_ms(two, np.array([[1, 0], [0, 1]]), job.edges[0]) == pytest.approx(0.5 + 0.8)
+    assert edge_ms(two, np.array([[1, 0], [1, 0]]), job.edges[0]) == pytest.approx(0.05)
     assert distances_ms(two).tolist() == [[0.05, 0.5], [0.5, 0.05]]
 
 
@@ -240,7 +241,7 @@ def test_traffic_between_instances_adds_up(seed):
     assert graph.demand.sum() == pytest.approx((job.taken_rps * job.service_s).sum())
     places = np.random.default_rng(seed).integers(0, nodes.count, graph.size)
     counts = count_instances(job, nodes, places)
-    ways = sum(job.edge_rps(one) * edge_ms(job, nodes, counts, one) for one in job.edges)
+    ways = sum(job.edge_rps(one) * edge_ms(nodes, counts, one) for one in job.edges)
     distance, sizes = distances_ms(nodes), {(one.tail, one.head): one.bytes for one in job.edges}
     owners = job.owners()
     for tail, head, flow in zip(graph.tail, graph.head, graph.flow, strict=True):

@@ -9,12 +9,12 @@ from hypothesis import strategies as st
 
 from models.placement.allocation.nodes import Nodes
 from models.placement.instances.job import ParallelJob, StreamEdge
-from models.placement.instances.latency import path_latency
 from models.placement.instances.moved import improve
 from models.placement.twin.equilibrium import SharedLatency
 from models.placement.twin.follow import empty_state, follow_job
 from models.placement.twin.station import STEP_S
 from tests.fakes.parallel_jobs import one_domain, random_job
+from tests.fakes.path_latency import path_latency
 
 
 def chain(rps, service_ms, instances):

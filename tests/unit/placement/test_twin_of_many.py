@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from models.placement.allocation.nodes import Nodes
 from models.placement.instances.job import ParallelJob, StreamEdge
-from models.placement.instances.latency import path_latency
 from models.placement.twin.follow import empty_state, follow_job, move_instances
 from models.placement.twin.nodes_shared import slowdown
 from models.placement.twin.station import STEP_S, follow_queue, load_of, records_at, time_in_queue_s
 from tests.fakes.parallel_jobs import one_domain, random_job
+from tests.fakes.path_latency import path_latency
 from tests.fakes.queue_events import Events
 
 MINUTES = 10
