@@ -10,10 +10,10 @@ from configs.settings import load
 from pipelines.jobs.launch import Launch
 from pipelines.jobs.plans import key_totals
 from pipelines.jobs.plans.merged import MergedJob, table_of
-from pipelines.jobs.plans.records import SignedEvent, encode_signed
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.publisher import Publisher
 from tests.fakes import driver
+from tests.fakes.plan_truths import SignedEvent, encode_signed, true_totals
 from tests.fakes.result_tables import standing
 from tests.fakes.waiting import wait_until
 from tidecast.orders import ReplayProgress
@@ -91,7 +91,7 @@ def test_the_contract_says_which_records_come_first(world, capsys):
     assert world.run("live_first")[0] == len(world.events)
     world.happen(range(900, 800, -10))  # a second batch, whose plan knows a watermark
     world.run("in_order")
-    assert world.look() == key_totals.truth(world.events)
+    assert world.look() == true_totals(world.events)
     before = len(world.events)
     world.happen(range(800, 60, -10))
     missed = len(world.events) - before
@@ -103,7 +103,7 @@ def test_the_contract_says_which_records_come_first(world, capsys):
     world.happen([1.0, 0.5])
     read, again = world.run("live_first")  # at once again: it goes on in its epoch
     assert read == 2
-    assert world.look() != key_totals.truth(world.events)
+    assert world.look() != true_totals(world.events)
     said = world.fill(again)
     assert said.state in ("read", "done"), said.reason
-    assert world.look() == key_totals.truth(world.events)
+    assert world.look() == true_totals(world.events)

@@ -13,11 +13,11 @@ from pipelines.backfill.application import give_order, start_application
 from pipelines.backfill.orders import newest_progress
 from pipelines.jobs.plans import key_totals
 from pipelines.jobs.plans.merged import table_of
-from pipelines.jobs.plans.records import SignedEvent, encode_signed
 from pipelines.jobs.windows import WINDOW_MS
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.publisher import Publisher
 from pipelines.stack.processes import end_processes, find_processes
+from tests.fakes.plan_truths import SignedEvent, encode_signed, true_totals
 from tests.fakes.result_tables import standing
 from tests.fakes.waiting import wait_until
 from tidecast.orders import ReplayOrder
@@ -90,7 +90,7 @@ def test_what_the_live_job_never_read_is_counted_by_an_application_that_was_kill
     live = start()
     wait_until((tmp_path / f"{JOB}.start.json").exists, "where the live job begins", PATIENCE_S, every_s=0.5)
     _send(world.kafka, read)
-    wait_until(lambda: rows() == key_totals.truth(read), "what it reads", PATIENCE_S, every_s=1.0)
+    wait_until(lambda: rows() == true_totals(read), "what it reads", PATIENCE_S, every_s=1.0)
     ends = {str(part): end for part, (_, end) in topic_offsets(world.kafka, "events").items()}
     name = world.kafka.topic("events")
     order = ReplayOrder(
@@ -102,8 +102,8 @@ def test_what_the_live_job_never_read_is_counted_by_an_application_that_was_kill
     assert start_application(world, order) is not None
     wait_until(lambda: _said(world) in ("done", "failed"), "its end", PATIENCE_S, every_s=0.5)
     assert _said(world) == "done", newest_progress(world.kafka, JOB)
-    assert rows() == key_totals.truth([one for one in events if one.t_e < MISSED * WINDOW_MS]) | {
-        group: told for group, told in key_totals.truth(read).items() if group[1] >= MISSED * WINDOW_MS
+    assert rows() == true_totals([one for one in events if one.t_e < MISSED * WINDOW_MS]) | {
+        group: told for group, told in true_totals(read).items() if group[1] >= MISSED * WINDOW_MS
     }
     assert live.poll() is None and start_application(world, order) is not None  # nothing is left: it ends at once
     wait_until(lambda: "nothing was ordered" in _log(world), "the end of one that had nothing to do", PATIENCE_S)

@@ -6,7 +6,7 @@ import os
 import pytest
 
 from pipelines.jobs.plans import key_totals
-from pipelines.jobs.plans.records import SignedEvent, encode_signed
+from tests.fakes.plan_truths import SignedEvent, encode_signed, true_totals
 
 pytestmark = pytest.mark.spark
 
@@ -53,7 +53,7 @@ def test_a_replay_counts_what_came_too_late_for_live_and_takes_back_what_was_tak
     def again(records):
         return key_totals.again(records, BEGIN, END)
 
-    whole = key_totals.truth(event for batch in EVENTS for event in batch)
+    whole = true_totals(event for batch in EVENTS for event in batch)
     truth = {group: counts for group, counts in whole.items() if BEGIN <= group[1] < END}
     assert ("b", SIX + 30 * MINUTE) in truth and ("a", SIX) not in truth
     assert counted(one_partition, tmp_path, again, 2) == truth

@@ -12,13 +12,22 @@ from configs.settings import ROOT, load
 from pipelines.jobs.events import LoadEvent
 from pipelines.jobs.launch import Launch, fix_first_offsets
 from pipelines.jobs.plans import best_keys, corrected_join, key_estimates, key_sessions, launching
-from pipelines.jobs.plans.records import SignedEvent, encode_signed, signed_events
-from pipelines.jobs.plans.results import results_of, to_records
+from pipelines.jobs.plans.records import signed_events
+from pipelines.jobs.plans.results import to_records
 from pipelines.jobs.truth import count_windows
 from pipelines.jobs.windows import totals_per_key
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.publisher import Publisher
 from tests.fakes.bad_events import BAD_EVENTS
+from tests.fakes.plan_truths import (
+    SignedEvent,
+    encode_signed,
+    results_of,
+    true_best,
+    true_differents,
+    true_pairs,
+    true_sessions,
+)
 from tests.fakes.waiting import wait_until
 from tidecast.signed import late_dropped
 
@@ -80,8 +89,9 @@ def produced():
 def truths(produced):
     events, replies = produced
     return {
-        name: job.truth(events, replies) if job is corrected_join else job.truth(events) for name, job in JOBS.items()
-    }
+        "corrected_join": true_pairs(events, replies), "key_sessions": true_sessions(events),
+        "best_keys": true_best(events),
+    }  # fmt: skip
 
 
 def test_the_truth_is_what_was_produced(produced, truths):
@@ -175,7 +185,7 @@ def test_a_plan_of_two_topics_comes_to_the_truth(one_partition, empty_topics, tm
         wait_until(found, "first results", 300, every_s=0.5)
         send(slice(40, None))
         publisher.close()
-        truth = corrected_join.truth(produced["events"], produced["replies"])
+        truth = true_pairs(produced["events"], produced["replies"])
         wait_until(lambda: found() == truth, "results equal to the truth", 300, every_s=0.5)
     finally:
         query.stop()
@@ -189,7 +199,7 @@ def test_estimates_are_within_the_contracts_limit_of_the_truth(one_partition, tm
     write(tmp_path / "events", events, 6)
     made = key_estimates.plan(signed_events(read(one_partition.read, tmp_path / "events")), contract, 200.0)
     told = {row.key: json.loads(row.value) for row in key_estimates.to_records(made).collect() if row.value}
-    truth = key_estimates.truth(events)
+    truth = true_differents(events)
     assert told.keys() == truth.keys()
     limit = contract.backpressure.error["different"]
     assert all(abs(one["estimate"] - truth[key]) <= limit.eps_rel * truth[key] for key, one in told.items())

@@ -7,16 +7,9 @@ windows that counted them are told anew.
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from models.relation.join import Join
-from models.relation.linear import tumbling
 from pipelines.jobs.plans.launching import run_plan
-from pipelines.jobs.plans.records import SignedEvent
-from pipelines.jobs.plans.results import Results, relation_of
-from pipelines.jobs.windows import result_key
 
 if TYPE_CHECKING:
     from tidecast.signed import SignedFrame
@@ -35,16 +28,6 @@ def plan(events: SignedFrame, replies: SignedFrame) -> SignedFrame:
     return pairs.window(WINDOW_MS).aggregate(
         "changelog", JOB, n=count(), seq_sum=sum_of("seq"), reply_sum=sum_of("reply")
     )  # fmt: skip
-
-
-def truth(events: Iterable[SignedEvent], replies: Iterable[SignedEvent]) -> Results:
-    """Return what the plan has to come to."""
-    pairs = tumbling(WINDOW_MS).apply(Join(BOUND_MS).apply(relation_of(events), relation_of(replies)))
-    sums: dict[str, Counter[str]] = {}
-    for (k, (seq, reply), _), net in pairs.items():
-        known = sums.setdefault(result_key(JOB, k.key, *k.window), Counter())
-        known.update({"n": net, "seq_sum": net * seq, "reply_sum": net * reply})
-    return {key: dict(known) for key, known in sums.items() if known["n"] > 0}
 
 
 if __name__ == "__main__":

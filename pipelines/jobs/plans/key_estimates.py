@@ -7,18 +7,16 @@ its bound.
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Iterable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from configs.contract import Contract
 from models.policy.core.sustained import sustained_rates
 from pipelines.jobs.launch import Launch
-from pipelines.jobs.plans.records import SignedEvent, signed_events
+from pipelines.jobs.plans.records import signed_events
 from pipelines.jobs.plans.sized import sized
 from pipelines.jobs.running import run_job
-from pipelines.jobs.windows import WINDOW_MS, result_key, result_key_column
+from pipelines.jobs.windows import WINDOW_MS, result_key_column
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -54,14 +52,6 @@ def to_records(estimates: DataFrame) -> DataFrame:
     value = F.when(F.col("_net") > 0, F.to_json(told))
     key = result_key_column(JOB, "key")
     return estimates.select(F.lit("windows").alias("topic"), key.alias("key"), value.alias("value"))
-
-
-def truth(events: Iterable[SignedEvent]) -> dict[str, int]:
-    """Return how many different sequence numbers stand, by the key of the result's record."""
-    nets = Counter[tuple[str, int, int]]()
-    for seq, t_e, key, sign in events:
-        nets[key, t_e // WINDOW_MS * WINDOW_MS, seq] += sign
-    return Counter(result_key(JOB, key, begin, begin + WINDOW_MS) for (key, begin, _), net in nets.items() if net > 0)
 
 
 def start_query(launch: Launch) -> StreamingQuery:

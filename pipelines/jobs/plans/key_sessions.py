@@ -3,16 +3,9 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from models.relation.aggregates import Aggregate
-from models.relation.ordered import Quantile
-from models.relation.reducers import Count, RowOf, Sum
-from models.relation.sessions import SessionWindow
 from pipelines.jobs.plans.launching import run_plan
-from pipelines.jobs.plans.records import SignedEvent
-from pipelines.jobs.plans.results import Results, expected, relation_of
 
 if TYPE_CHECKING:
     from tidecast.signed import SignedFrame
@@ -29,13 +22,6 @@ def plan(events: SignedFrame) -> SignedFrame:
     return sessions.aggregate(
         "changelog", JOB, n=count(), seq_sum=sum_of("seq"), median=quantile_of("seq", 0.5)
     )  # fmt: skip
-
-
-def truth(events: Iterable[SignedEvent]) -> Results:
-    """Return what the plan has to come to."""
-    sessions = SessionWindow(GAP_MS).apply(relation_of(events))
-    made = Aggregate(RowOf((Count(), Sum(), Quantile(0.5)))).apply(sessions)
-    return expected(JOB, made, ("n", "seq_sum", "median"))
 
 
 if __name__ == "__main__":

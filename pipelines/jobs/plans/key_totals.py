@@ -7,12 +7,10 @@ records first after an outage.
 from __future__ import annotations
 
 import sys
-from collections import Counter
-from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from pipelines.jobs.plans.launching import run_merged
-from pipelines.jobs.plans.records import SignedEvent, signed_events
+from pipelines.jobs.plans.records import signed_events
 from pipelines.jobs.windows import WINDOW_MS
 
 if TYPE_CHECKING:
@@ -37,17 +35,6 @@ def plan(records: DataFrame, between: tuple[int, int] | None = None) -> DataFram
 def again(records: DataFrame, begin_ms: int, end_ms: int) -> DataFrame:
     """Count a range of event time again, ms: its events come late, and none of them counts as late for its replay."""
     return plan(records, (begin_ms, end_ms))
-
-
-def truth(events: Iterable[SignedEvent]) -> dict[tuple[str, int], tuple[int, int]]:
-    """Return what the table has to come to: (n, seq_sum) by key and begin of the window, epoch ms."""
-    sums: Counter[tuple[str, int]] = Counter()
-    counts: Counter[tuple[str, int]] = Counter()
-    for seq, t_e, key, sign in events:
-        group = key, t_e // WINDOW_MS * WINDOW_MS
-        counts[group] += sign
-        sums[group] += sign * seq
-    return {group: (n, sums[group]) for group, n in counts.items() if n > 0}
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Signed events: what a producer sends, and how a plan gets them from Kafka's records, as a table or as a stream.
+"""Signed events: how a plan gets them from Kafka's records, as a table or as a stream.
 
 Beside an event's fields there may be `sign`: -1 takes back the event of the same seq, time and key, 1 (or none)
 inserts it.
@@ -6,8 +6,7 @@ inserts it.
 
 from __future__ import annotations
 
-import json
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from pipelines.jobs.event_columns import event_text, with_event
 
@@ -18,21 +17,6 @@ if TYPE_CHECKING:
 
 DELAY_MS = 3_600_000
 """How far behind the newest event time (trace time) an event is taken: the load's late ones are 36 minutes behind."""
-
-
-class SignedEvent(NamedTuple):
-    """One event or its retraction: sequence number, event time (epoch ms), key, and 1 or -1."""
-
-    seq: int
-    t_e: int
-    key: str
-    sign: int = 1
-
-
-def encode_signed(event: SignedEvent) -> bytes:
-    """Serialise a signed event as compact JSON bytes."""
-    fields = {"seq": event.seq, "time": event.t_e / 1000, "key": event.key}
-    return json.dumps(fields | ({"sign": -1} if event.sign < 0 else {}), separators=(",", ":")).encode()
 
 
 def signed_events(

@@ -8,8 +8,8 @@ from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import ROOT
 from pipelines.jobs.plans import key_estimates
-from pipelines.jobs.plans.records import SignedEvent
 from pipelines.jobs.plans.sized import sized
+from tests.fakes.plan_truths import SignedEvent, true_differents
 from tidecast.signed import SignedError, approx_distinct
 
 DISTINCT = partial(approx_distinct, "user")
@@ -65,4 +65,4 @@ def test_the_shipped_plan_states_a_limit_that_is_kept():
 
 def test_the_truth_of_the_plan_counts_what_stands():
     events = [SignedEvent(1, 0, "a"), SignedEvent(2, 5, "a"), SignedEvent(2, 5, "a", -1), SignedEvent(3, 600_000, "a")]
-    assert key_estimates.truth(events) == {"key_estimates:a@0-600000": 1, "key_estimates:a@600000-1200000": 1}
+    assert true_differents(events) == {"key_estimates:a@0-600000": 1, "key_estimates:a@600000-1200000": 1}

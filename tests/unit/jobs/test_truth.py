@@ -9,11 +9,10 @@ from models.relation.linear import tumbling
 from models.relation.reducers import Count, RowOf, Sum
 from pipelines.jobs import truth
 from pipelines.jobs.events import LoadEvent
-from pipelines.jobs.plans.records import SignedEvent
-from pipelines.jobs.plans.results import expected, relation_of, results_of
 from pipelines.jobs.truth import Counted, compare_counts, count_windows, read_counts, true_windows
 from pipelines.jobs.windows import WINDOW_MS, result_key, totals_per_key
 from pipelines.kafka.broker import Record
+from tests.fakes.plan_truths import SignedEvent, named, relation_of, results_of
 
 entries = st.dictionaries(
     st.sampled_from("abcd"), st.fixed_dictionaries({"n": st.integers(1, 50), "seq_sum": st.integers(0, 1000)})
@@ -58,7 +57,7 @@ def test_the_truth_is_the_reference_of_the_plan(events):
     relation = relation_of([one._replace(seq=n * 100 + one.seq) for n, one in enumerate(signed)])  # all of them differ
     sums = Aggregate(RowOf((Count(), Sum()))).apply(tumbling(WINDOW_MS).apply(relation))
     numbered = [event._replace(seq=n * 100 + event.seq) for n, event in enumerate(events)]
-    assert count_windows(numbered) == expected("word_count", sums, ("n", "seq_sum"))
+    assert count_windows(numbered) == named("word_count", sums, ("n", "seq_sum"))
 
 
 def test_what_is_withheld_is_missing_live_and_there_in_the_corrected_windows():
