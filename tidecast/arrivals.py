@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,8 +10,6 @@ from tidecast.connection.transport import consumer
 from tidecast.job import Job
 from tidecast.spark.sensors import OffsetCurve, Offsets, count_arrived, lag_records
 from tidecast.spark.set_back import WatchedClock
-
-log = logging.getLogger("tidecast")
 
 SAMPLE_S = 0.5  # seconds between two samples
 PUBLISH_S = 1.0  # seconds that an interval metric covers, about

@@ -29,8 +29,6 @@ from models.twin.sim.state import begin
 
 PRICES = np.geomspace(30.0, 300_000.0, 12)
 """Executor-seconds that a late second is worth, for each of which the parts' actions are chosen."""
-TRACED = ("ready", "starting", "target", "lag", "rps", "late")
-"""Columns of `PartOutcomes.trace`."""
 
 
 class Actions(NamedTuple):

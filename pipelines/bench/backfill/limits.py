@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.bench.backfill.arrangement import CAPACITY_RPS, INTERVAL_S, TARGET_S
+from pipelines.bench.backfill.arrangement import CAPACITY_RPS, TARGET_S
 from pipelines.bench.backfill.cells import ALONE, OURS, Found, MeasuredCell, of_row, take_turns
 from pipelines.bench.backfill.loads import BURSTS, HOT, NOISY_STEP, STEP, TOLD_HIGH, TOLD_LOW
 from pipelines.bench.backfill.ratio import PER_S
 
 ROW, LOADS = "limits", (STEP, NOISY_STEP, BURSTS, HOT, TOLD_LOW, TOLD_HIGH)
 MINUTES, TURNS = 2.0, 1
-ALLOWED_S = 2 * INTERVAL_S
-"""Seconds over the limit that a replay may add."""
 SETTLED = 2 / 3
 """Share of a step after which the rate is taken for settled."""
 

@@ -14,8 +14,8 @@ from models.pool.wants import PoolMemory, Want
 from models.twin.pool.mix import OURS, RULES, MixResult, run_rules
 from pipelines.bench.team.mixes import draw_mix
 
-JUDGED, DEVELOPED = range(100, 120), range(8)
-"""Seeds of the mixes that are judged, and of those that the rule was developed on."""
+JUDGED = range(100, 120)
+"""Seeds of the mixes that are judged; the rule was developed on those of 0 to 7."""
 MANY, REPEATED = 500, 50
 """Jobs of the pool whose division is timed, and divisions."""
 

@@ -21,7 +21,6 @@ LOADS = (
     "iot 5min", "taxi 5min", "wiki_en 5min", "google 5min", "alibaba 5min", "nyc_taxi 30min", "twitter_aapl 5min",
     "twitter_goog 5min", "twitter_fb 5min", "elb 5min", "green_taxi 5min", "wiki_en 5min restored",
 )  # fmt: skip
-COUNT = 200
 WORK, DEADLINE = (0.05, 0.5), (1.2, 4.0)
 """Work as a share of a live day, and deadline in units of the shortest time: bounds."""
 PEAKS, SCALINGS, LEADS_S = (8, 20), (1.0, 0.83), (60.0, 180.0)

@@ -24,7 +24,6 @@ from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, half_o
 from pipelines.bench.twin.lead_change import measure_change, summarise_change
 from pipelines.workers import worker_pool
 
-LEADS_S = (10.0, 60.0, 180.0, 600.0, 1800.0)
 WITHIN, BEYOND = 1.25, 2.0
 """Late seconds as a multiple of the budget: what counts as kept, and what never may be."""
 
