@@ -52,22 +52,22 @@ def match_forecasts(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
     Returns:
         Columns `version`, `model`, `kind`; `time` (trace seconds at which the step begins); `ahead` (1 is the next
         step); `low`, `median`, `upper`, `high` (records/s at the lowest level, those nearest to 0.5 and 0.9, and the
-        highest); `actual` (records/s; NaN where unknown); `last` (records/s in the last complete step before the
-        forecast; NaN likewise).
+        highest); `level` (that of `upper`, 0..1); `actual` (records/s; NaN where unknown); `last` (records/s in the
+        last complete step before the forecast; NaN likewise).
 
     Raises:
         KeyError, AttributeError: a field is missing.
         ValueError: a forecast without levels.
     """
-    columns = ["version", "model", "kind", "time", "ahead", "low", "median", "upper", "high", "actual", "last"]
+    columns = ["version", "model", "kind", "time", "ahead", "low", "median", "upper", "high", "level", "actual", "last"]
     rows = []
     for f in forecasts.drop_duplicates(["version", "time"]).itertuples():
         middle, upper = (nearest_level(f.levels, level) for level in (0.5, UPPER))
         last = _value(actual, f.time - f.step_s)
         for ahead, q in enumerate(f.quantiles, 1):
             time = f.time + (ahead - 1) * f.step_s
-            quantiles = (q[0], q[middle], q[upper], q[-1])
-            rows.append((f.version, f.model, f.kind, time, ahead, *quantiles, _value(actual, time), last))
+            told = (q[0], q[middle], q[upper], q[-1], f.levels[upper])
+            rows.append((f.version, f.model, f.kind, time, ahead, *told, _value(actual, time), last))
     return pd.DataFrame(rows, columns=columns)
 
 
@@ -98,7 +98,8 @@ def error_by_version(steps: pd.DataFrame) -> dict[str, Any]:
     """Compute the forecast error of each model version from rows of `match_forecasts`.
 
     Returns:
-        By version, in order of appearance: `model`, `kind`, the figures of `forecast_error` over all steps ahead, and
+        By version, in order of appearance: `model`, `kind`, `level` (0..1, nearest to 0.9, of the newest of its
+        forecasts), the figures of `forecast_error` over all steps ahead, and
         `by_step`: a list of dicts with `ahead` and the same figures, without the steps ahead whose load is unknown.
 
     Raises:
@@ -107,9 +108,14 @@ def error_by_version(steps: pd.DataFrame) -> dict[str, Any]:
     errors = {}
     for version, mine in steps.groupby("version", sort=False):
         per_step = [{"ahead": int(ahead), **forecast_error(part)} for ahead, part in mine.groupby("ahead")]
-        names = {"model": mine["model"].iloc[0], "kind": mine["kind"].iloc[0]}
+        names = {"model": mine["model"].iloc[0], "kind": mine["kind"].iloc[0], "level": float(mine["level"].iloc[-1])}
         errors[str(version)] = {**names, **forecast_error(mine), "by_step": [p for p in per_step if p["n"]]}
     return errors
+
+
+def level_in_words(error: dict[str, Any]) -> str:
+    """Return the level of a version's `coverage_90`, as "90 %"."""
+    return f"{100 * error.get('level', UPPER):g} %"  # older summaries do not say
 
 
 def _value(series: Series, time: float) -> float:

@@ -7,6 +7,7 @@ from typing import Any
 from pipelines.html.columns import aligned
 from pipelines.html.document import Tile
 from pipelines.html.numbers import difference_in_words, number, share
+from pipelines.report.accuracy import level_in_words
 from pipelines.report.backfill.text import backfill_sentence, backfill_tiles
 
 Summary = dict[str, Any]
@@ -118,7 +119,7 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
         ),
         Tile(
             "Forecast error", share(error["wape"], 1) if error else "–", "of the load",
-            f"“as now” would be {share(error['wape_last_value'], 1)}; 90 % level held {share(error['coverage_90'])}"
+            f"“as now” would be {share(error['wape_last_value'], 1)}; {_held(error)}"
             if error else "no forecast was served",
         ),
     ]  # fmt: skip
@@ -182,6 +183,10 @@ def _cores(s: Summary) -> str:
     return f"The {s['cores']} cores of this computer were busy {share(s['cores_busy'])} of the time, with all that ran"
 
 
+def _held(error: dict[str, Any]) -> str:
+    return f"{level_in_words(error)} level held {share(error['coverage_90'])}"
+
+
 def _planned(lead: dict[str, float] | None) -> str:
     if lead is None:
         return ""
@@ -200,7 +205,7 @@ def summary_text(s: Summary) -> str:
     for tile in [*headline_tiles(s), *(backfill_tiles(s["backfill"]) if s.get("backfill") else [])]:
         rows.append((tile.label, f"{tile.value}{',' * tile.unit[0].isdigit()} {tile.unit}; {tile.detail}"))
     rows += [
-        (f"Forecast v{version}", f"{e['kind']}: error {share(e['wape'], 1)}, 90 % level held {share(e['coverage_90'])}")
+        (f"Forecast v{version}", f"{e['kind']}: error {share(e['wape'], 1)}, {_held(e)}")
         for version, e in s["forecast_error"].items()
     ]
     if s["challenger"]:

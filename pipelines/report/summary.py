@@ -72,7 +72,8 @@ KEYS = {
     "mean_executors": "executor_s / live_s",
     "forecast_model": "the model that served last, None if none did",
     "forecast_version": "its version in the registry",
-    "forecast_error": "per version: WAPE and RMSE of the median, share of steps within the 90 % level, by steps ahead",
+    "forecast_error": "per version: WAPE and RMSE of the median, share of steps at or under `level`, "
+    "the one nearest to 0.9, by steps ahead",
     "challenger": "the model trained on history and live load, its loss, and what the gate said of it",
     "newcomer": "a job with a short history, met after the live load: what other loads taught it, what the gate said",
     "operation": "latency to its 99 % quantile, watermark lag, memory, recovery, throughput, busy core-seconds and "

@@ -31,7 +31,7 @@ def score_served_versions(
     known = {str(version.version) for version in registry.versions(job)}
     found = {}
     for version, errors in error_by_version(match_forecasts(served, source.series)).items():
-        figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float)}
+        figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float) and k != "level"}
         if version not in known or not figures["n"]:
             continue  # a forecast that says it is of a version we never registered, or of which nothing has come
         registry.set_version_tags(job, version, {f"live.{name}": f"{value:g}" for name, value in figures.items()})

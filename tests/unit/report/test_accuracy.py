@@ -48,6 +48,7 @@ def test_versions_are_told_apart_and_repeats_count_once():
     ])  # fmt: skip
     found = accuracy.error_by_version(accuracy.match_forecasts(frame, ACTUAL))
     assert [(v, e["n"], e["wape"]) for v, e in found.items()] == [("2", 1, 0.0), ("3", 1, 0.5)]
+    assert accuracy.level_in_words(found["3"]) == "90 %"
     assert found["3"]["by_step"] == [{
         "ahead": 1, "n": 1, "wape": 0.5, "rmse": 100.0, "coverage_90": 0.0, "wape_last_value": 0.5
     }]  # fmt: skip

@@ -122,6 +122,7 @@ def test_levels_and_steps_are_named_as_they_were_forecast(tmp_path, pages):
     page = render_report(tmp_path).read_text()
     names = {trace["name"] for trace in figures(page)["fan-1"]["data"]}
     assert {"20 to 80 %", "80 % level"} <= names and not names & {"5 to 95 %", "90 % level"}
+    assert "80 % level held" in page and "(should be 80 %)" in page and "90 % level" not in page
     assert re.search(r"that is \d+ steps ahead, further than the 2 that are forecast\.", page)
     assert "2 ahead: the furthest" in page and "what the planner needs" not in page
 
