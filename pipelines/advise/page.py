@@ -47,7 +47,8 @@ def render_acting(job: str, seen: MeasuredJob, acting: Acting, advice: str) -> s
         f'<p class="about">{format_span(acting.seconds)} of load were recorded, in which the agent {mode}. '
         f"The contract allows {promise} and {seen.contract.executors.min} to {seen.contract.executors.max} executors. "
         "What acting comes to is the twin's: a simulator, fitted to this job's own batches, under the default policy "
-        "steered by the promise, with the last value as its forecast. Its executors are paid from their request.</p>",
+        "steered by the promise, with the last value as its forecast. Its executors are paid from their request, those "
+        "recorded while they were there: acting alone is charged for start-ups.</p>",
         tile_row(_tiles(seen, acting)),
         section("Beside each other", "The twin with the executors that there were shows how far it can be trusted.",
                 _table(seen, acting)),
