@@ -25,7 +25,7 @@ from tidecast.messages import (
 )
 from tidecast.modes import apply_control_mode, hand_back_if_silent, note_contact, retry_mode
 from tidecast.orders import ReplayOrder, order_key
-from tidecast.outcomes import outcome
+from tidecast.outcomes import executors_in_words, outcome
 from tidecast.spark.sensors import lag_records
 
 log = logging.getLogger("tidecast")
@@ -212,8 +212,8 @@ class Commands:
                 outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]
         elif verdict.action == "ignore" and job.mode == "freeze" and decision.executors != self._ignored_executors:
             self._ignored_executors = decision.executors  # a frozen agent says what it leaves undone, once per wish
-            asked = "%s: frozen: %s asks for %d executors, nothing is changed"
-            log.warning(asked, job.name, decision.id, self._ignored_executors)
+            asked = "%s: frozen: %s asks for %s, nothing is changed"
+            log.warning(asked, job.name, decision.id, executors_in_words(self._ignored_executors))
         for each in outcomes:
             job.outbox.enqueue("outcomes", job.name, each)
 
@@ -238,7 +238,7 @@ class Commands:
 
     def _apply(self, decision: Decision, reason: str, now: float) -> list[Outcome]:
         job, before = self._job, self._job.actuator.live()
-        log.info("%s: %s asks for %d executors: %s", job.name, decision.id, decision.executors, reason)
+        log.info("%s: %s asks for %s: %s", job.name, decision.id, executors_in_words(decision.executors), reason)
         try:
             job.actuator.set_target(decision.executors)
         except Exception as error:  # whatever a cluster manager throws, the decision gets its answer

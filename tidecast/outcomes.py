@@ -175,11 +175,11 @@ class Tracker:
                 if not closes and (early or action.overdue):
                     continue
                 action.overdue = True
-                said = f"{len(live)} executors {waited:.0f} s after {action.target} were asked for; "
+                said = f"{executors_in_words(len(live))} {waited:.0f} s after {action.target} were asked for; "
                 said += _why_missing(action)
             elif not action.grows or action.useful_at is not None:
                 took, status = action.confirmed_at - action.applied_at, "confirmed"
-                said = f"{len(action.before)} -> {action.target} executors after {took:.1f} s"
+                said = f"{len(action.before)} -> {executors_in_words(action.target)} after {took:.1f} s"
                 if action.useful_at is not None:
                     said += f", used by a batch that finished after {action.useful_at - action.applied_at:.1f} s"
             elif now - action.confirmed_at > action.use_s:
@@ -235,6 +235,11 @@ def _why_missing(action: AppliedDecision) -> str:
         f"YARN's queue {action.no_room} has no room for the others, which wait: free some, or give it more "
         "(`yarn application -list` shows who has it)"
     )
+
+
+def executors_in_words(many: int) -> str:
+    """Return a number of executors as text, "1 executor" or "2 executors"."""
+    return f"{many} {'executor' if many == 1 else 'executors'}"
 
 
 def outcome(decision: Decision, status: str, reason: str, now: float, clock: Clock, **facts: Any) -> Outcome:

@@ -12,7 +12,7 @@ from pipelines.advise.acting import Acting, Served
 from pipelines.advise.measured import MeasuredJob
 from pipelines.advise.text import format_span
 from pipelines.html.document import NUMBER, PLAIN, Tile, document, holder, row, section, table, tile_row
-from pipelines.html.numbers import number, share
+from pipelines.html.numbers import number, number_of, share
 from pipelines.html.plot import Chart, line, stacked_rows
 
 POINTS = 1500
@@ -65,7 +65,9 @@ def _verdict(seen: MeasuredJob, acting: Acting) -> str:
     money = "" if price is None else f", {number(abs(saved) * price, 2)} in money,"
     hours = f"{'saved' if saved >= 0 else 'cost'} {number(abs(saved), 2)} executor-hours{money}"
     late = (
-        f"{number(abs(fewer))} {'fewer' if fewer > 0 else 'more'} seconds" if round(fewer) else "no second more or less"
+        number_of(round(abs(fewer)), f"{'fewer' if fewer > 0 else 'more'} second")
+        if round(fewer)
+        else "no second more or less"
     )
     hours = f"{hours} of {number(now.executor_h, 2)}"
     return f"Twin against twin, acting would have {hours}, and {late} would have been late, of {acting.seconds:,}."

@@ -13,7 +13,7 @@ from models.twin.contract.proposed import QUIET, ProposedContract, holds
 from models.twin.contract.tried import ContractOutcome
 from pipelines.advise.measured import BATCHES
 from pipelines.advise.observed import ObservedJob
-from pipelines.html.numbers import number, share
+from pipelines.html.numbers import number, number_of, share
 
 COLUMN, WIDTH = 29, 116
 """Where comments behind a number begin, one behind the longest usual key; most characters of the lines above."""
@@ -105,8 +105,9 @@ def _executors(observed: ObservedJob, proposal: ProposedContract) -> list[Line]:
 def _planning(observed: ObservedJob, planning: dict[str, Any]) -> list[Line]:
     of = f"fitted to the newest {number(min(observed.batches, BATCHES))} batches"
     lead = observed.lead or {}
+    raises = number_of(lead.get("starts", 0), "raise")
     told = {
-        "lead_s": f"median of {lead.get('starts', 0)} raises; 90 % of them within {lead.get('planned_s', 0):g} s",
+        "lead_s": f"median of {raises}; 90 % of them within {lead.get('planned_s', 0):g} s",
         "start_growth": "exponent in the executors that start at once, of the same raises",
         "overhead_s": f"a batch's fixed time, {of}",
         "per_record_s": "service time of a record on one core, of the same fit",
@@ -123,8 +124,9 @@ def _relaxed(kept_s: float, target_s: float) -> str:
 
 
 def _raised(draft: dict[str, Any], stated: Any) -> str:
+    there = number_of(draft["executors"]["max"], "executor")
     return (
-        f"{draft['executors']['max']} executors kept {draft['latency_target_s']:g} s. Under a policy that also gives "
+        f"{there} kept {draft['latency_target_s']:g} s. Under a policy that also gives "
         f"executors up, a ceiling of {stated['executors']['max']} is the nearest that holds in its twin."
     )
 

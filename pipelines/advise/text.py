@@ -7,7 +7,7 @@ from typing import Any
 from models.twin.advice.advise import Advice, Tried
 from models.twin.advice.serve import POLICY, Cost
 from pipelines.advise.measured import MeasuredJob
-from pipelines.html.numbers import number, share
+from pipelines.html.numbers import number, number_of, share
 
 SHOWN = 3
 """Most changes that are told."""
@@ -45,7 +45,7 @@ def format_advice(job: str, seen: MeasuredJob, advice: Advice) -> str:
 
 def format_span(seconds: float) -> str:
     """Say a length of time in hours, or in minutes if it is under one."""
-    return f"{number(seconds / 3600, 1)} hours" if seconds >= 3600 else f"{number(seconds / 60)} minutes"
+    return f"{number(seconds / 3600, 1)} hours" if seconds >= 3600 else number_of(round(seconds / 60), "minute")
 
 
 def cost_in_words(cost: Cost, seen: MeasuredJob) -> str:

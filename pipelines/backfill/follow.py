@@ -17,6 +17,7 @@ from pipelines.backfill.application import ENDED, refuse_ended, runs_here
 from pipelines.backfill.further import reaching
 from pipelines.backfill.orders import SILENT_S, ended_before, follow_progress, is_over, send_order
 from pipelines.backfill.watch import JobWatch
+from pipelines.html.numbers import number_of
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, standing_order
 
 POLL_S = 0.5
@@ -136,7 +137,7 @@ class PlanLooks:
         self._order = replace(with_plan(self._order, plan, moment), wall_time=at)
         send_order(self._settings.kafka, self._order)
         kept = f"planned anew, as its deadline would be kept with {100 * found.kept_chance:.0f} %"
-        now = f"{int(plan.extra[0])} executors more from now on"
+        now = f"{number_of(int(plan.extra[0]), 'executor')} more from now on"
         return f"{kept}: {now}" + ("" if found.attainable else "; the probability asked for cannot be had any more")
 
     def _looked(self, moment: JobNow) -> Replanned | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from pipelines.html.numbers import number_of
 from tidecast.orders import ReplayOrder, ReplayProgress
 
 if TYPE_CHECKING:
@@ -17,8 +18,8 @@ def describe_order(order: ReplayOrder) -> str:
     rate = "at what live records leave" if order.most_rps is None else f"at {order.most_rps:g} records/s at most"
     weight = f", weight {order.weight:g}" if order.weighted else ""
     if order.apart is not None:
-        rate = f"by {order.apart} executors of its own" + ("" if order.most_rps is None else f", {rate}")
-    return f"{order.job}: replay {order.id}, {order.records:,} records, {rate}{weight}"
+        rate = f"by {number_of(order.apart, 'executor')} of its own" + ("" if order.most_rps is None else f", {rate}")
+    return f"{order.job}: replay {order.id}, {number_of(order.records, 'record')}, {rate}{weight}"
 
 
 def describe_followed(new: FollowedOrder) -> str:
@@ -49,7 +50,7 @@ def describe_progress(said: ReplayProgress, finish: str = "") -> str:
             parts.append(f"{_span((said.records - said.done) / said.rps)} left")
     if finish and said.state in ("waiting", "running"):
         if said.executors:
-            parts.append(f"{said.executors} executors more")
+            parts.append(f"{number_of(said.executors, 'executor')} more")
         parts.append(finish)
     if said.state == "compared":
         parts.append(f"waits for `tidecast backfill {said.job} --publish {said.id}`")

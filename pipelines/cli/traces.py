@@ -9,6 +9,7 @@ from typing import Annotated
 import typer
 
 from pipelines.cli.options import command_group
+from pipelines.html.numbers import number_of
 
 app = command_group("Make loads for the other commands.")
 
@@ -41,5 +42,6 @@ def rebuild(
                 differing += 1
                 print(f"{built.path.name}: SHA-256 {built.sha256} instead of {built.expected}: not the known file")
     if differing:
-        print(f"{differing} files differ: do not compare what is measured on them with docs/unseen.md.")
+        differ = number_of(differing, "file differs", "files differ")
+        print(f"{differ}: do not compare what is measured on them with docs/unseen.md.")
         raise typer.Exit(1)

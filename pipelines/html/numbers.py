@@ -13,6 +13,12 @@ def share(value: float | None, digits: int = 0) -> str:
     return "–" if value is None else f"{100 * value:.{digits}f} %"
 
 
+def number_of(value: float | None, one: str, several: str = "") -> str:
+    """Return a number and its noun, "1 step" or "2,000 steps"; several have an s more if not given; a dash for None."""
+    told = "–" if value is None else f"{value:,.12g}"
+    return f"{told} {one if value == 1 else several or f'{one}s'}"
+
+
 def difference_in_words(value: float, other: float, of: str = "") -> str:
     """Return how much `value` differs from `other` in whole per cent of it, as "12 % fewer than"; "as many as" for 0.
 

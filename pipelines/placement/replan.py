@@ -18,6 +18,7 @@ from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.moved import keep_executors
 from models.placement.plan.observed import measured_factor
 from models.placement.rates import rates_of
+from pipelines.html.numbers import number_of
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_job, observe_record_bytes, observe_trips
 from pipelines.placement.page.plan_page import describe_change, page_of_plan, write_plan_page
@@ -177,7 +178,8 @@ def compare(topology: Topology, was: Placement | None, made: Placement, factor: 
     """
     at = f"{topology.name} at {factor:.2g} times the stated rates: "
     if was is None:
-        return f"{at}{_count(made)}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False
+        queries = number_of(len(made.blocks), "query", "queries")
+        return f"{at}{queries}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False
     if {one.operators for one in was.blocks} != {one.operators for one in made.blocks}:
         return (
             f"{at}other queries would be better ({made.price:.2f} an hour, {made.latency_s:.1f} s), but what is one "
@@ -237,10 +239,5 @@ def _instead_of(was: dict[str, Any], made: Placement, job: str, now: Placement) 
     return replace(made, blocks=tuple(by_operators[one.operators] for one in now.blocks))
 
 
-def _count(made: Placement) -> str:
-    many = len(made.blocks)
-    return f"{many} {'query' if many == 1 else 'queries'}"
-
-
 def _where(block: Block) -> str:
-    return f"{block.executors} {'executor' if block.executors == 1 else 'executors'} on {block.cluster}"
+    return f"{number_of(block.executors, 'executor')} on {block.cluster}"

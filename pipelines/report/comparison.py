@@ -10,7 +10,7 @@ import pandas as pd
 
 from configs.policies import POLICIES
 from pipelines.html.document import NOWRAP, NUMBER, document, holder, row, section, table
-from pipelines.html.numbers import number
+from pipelines.html.numbers import number, number_of
 from pipelines.report import charts
 from pipelines.report.headline import Summary
 
@@ -92,9 +92,10 @@ def comparison_sentences(runs: list[Summary]) -> str:
     """
     frame, medians, sentences = _frame(runs), medians_by_contestant(runs), []
     for name, median in medians.iterrows():
-        many = "1 run" if median["runs"] == 1 else f"{median['runs']:.0f} runs"
         late = f"late in {median['late_share']:.1%} of the seconds, {number(median['executor_s'])} executor-seconds"
-        sentences.append(f"{name}: promise kept in {median['kept']:.0f} of {many}; {late} (medians).")
+        sentences.append(
+            f"{name}: promise kept in {median['kept']:.0f} of {number_of(median['runs'], 'run')}; {late} (medians)."
+        )
         if median["assured_share"] > median["kept_share"]:
             early = round((median["assured_share"] - median["kept_share"]) * median["runs"])
             sentences.append(f"In {early} the danger was announced before {EARLY:.0%} of the budget was spent.")

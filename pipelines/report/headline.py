@@ -6,7 +6,7 @@ from typing import Any
 
 from pipelines.html.columns import aligned
 from pipelines.html.document import Tile
-from pipelines.html.numbers import difference_in_words, number, share
+from pipelines.html.numbers import difference_in_words, number, number_of, share
 from pipelines.report.accuracy import level_in_words
 from pipelines.report.backfill.text import backfill_sentence, backfill_tiles
 
@@ -34,7 +34,7 @@ def verdict_lines(s: Summary) -> list[str]:
         lines.append(f"In {s['stood_in']} of {s['decisions']} decisions another policy stood in for {s['policy']}.")
     if caused := s["scale_ups_by_forecast"]:
         confirmed = f"{s['forecast_scale_ups_confirmed']} confirmed by what followed"
-        lines.append(f"The forecast caused {caused} of {s['scale_ups']} scale-ups; {confirmed}.")
+        lines.append(f"The forecast caused {caused} of {number_of(s['scale_ups'], 'scale-up')}; {confirmed}.")
     if (s.get("cores_busy") or 0) >= BUSY:  # older summaries do not say
         lines.append(f"{_cores(s)}: records waited for a core, too, and more executors would not have helped.")
     return lines
@@ -55,7 +55,8 @@ def newcomer_lines(results: dict[str, Any] | None) -> list[tuple[str, str]]:
     """
     if not results:
         return []
-    taught = f"{results['job']}, {results['days']:g} days of {results['trace']}; {results['why'] or 'nobody was asked'}"
+    days = number_of(results["days"], "day")
+    taught = f"{results['job']}, {days} of {results['trace']}; {results['why'] or 'nobody was asked'}"
     judged = f"none was judged; {results['reason']}"
     if results["version"]:
         judged = f"version {results['version']}, {results['chosen']}, {results['reason']}; "
@@ -84,8 +85,8 @@ def headline_tiles(s: Summary, other: Summary | None = None) -> list[Tile]:
         ),
         Tile(
             "Stopped", str(s["stopped_s"]), "s",
-            f"pause at most {number(s['longest_pause_s'], 2)} s, {s['restarts']} restarts, "
-            f"{s['failed_tasks']} failed tasks",
+            f"pause at most {number(s['longest_pause_s'], 2)} s, {number_of(s['restarts'], 'restart')}, "
+            f"{number_of(s['failed_tasks'], 'failed task')}",
             s["stopped_s"] == 0 and s["restarts"] == 0, _versus(s, other, "stopped_s", " s"),
         ),
         Tile(
@@ -144,7 +145,8 @@ def _causes(late: dict[str, int]) -> str:
 def _counted(s: Summary) -> str:
     if counted_exactly(s):
         return f"All {number(s['produced'])} records were counted exactly once."
-    wrong = f"{number(s['lost'])} were lost and {number(s['duplicated'])} counted twice"
+    were = "was" if s["lost"] == 1 else "were"
+    wrong = f"{number(s['lost'])} {were} lost and {number(s['duplicated'])} counted twice"
     if dropped := s.get("late_dropped"):  # older summaries do not say
         wrong += f", {number(dropped)} came too late for their windows"
     return f"Of {number(s['produced'])} records {wrong}."
@@ -191,7 +193,7 @@ def _planned(lead: dict[str, float] | None) -> str:
     if lead is None:
         return ""
     first, last = (number(lead[key], 1) for key in ("planned_first", "planned_last"))
-    return f"; planned for: {first} s at first, {last} s at last, learned from {lead['starts']} raises"
+    return f"; planned for: {first} s at first, {last} s at last, learned from {number_of(lead['starts'], 'raise')}"
 
 
 def summary_text(s: Summary) -> str:

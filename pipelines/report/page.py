@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.html.document import document, holder, section, tile_row
-from pipelines.html.numbers import number
+from pipelines.html.numbers import number, number_of
 from pipelines.html.plot import Chart
 from pipelines.report import charts, headline, summary, tables
 from pipelines.report.backfill.section import backfill_section
@@ -103,7 +103,7 @@ def _stops(figures: dict[str, Any]) -> str:
     if figures["stopped_s"] == 0:
         return f"Records never waited with no task running for longer than the trigger has them wait. {pause}"
     during = f"{figures['stopped_in_action_s']} of them in a scale action"
-    return f"In {figures['stopped_s']} seconds records waited and no task ran ({during}). {pause}"
+    return f"In {number_of(figures['stopped_s'], 'second')} records waited and no task ran ({during}). {pause}"
 
 
 def _forecast(measured: RunMeasures, figures: dict[str, Any], chart_by_name: dict[str, Chart]) -> str:
@@ -124,12 +124,11 @@ def _forecast(measured: RunMeasures, figures: dict[str, Any], chart_by_name: dic
         for ahead, text in sorted(choices.items())
     )
     length = f"{step_s / 60:g} minutes" if step_s >= 120 else f"{step_s:g} s"
-    many = "1 step" if needed == 1 else f"{needed} steps"
     beyond = f", further than the {last} that are forecast" if needed > last else ""
     note = (
         f"One step is {length} of the trace, {step_s / run.clock.scale:.1f} s here. "
         f"Executors need {planning.lead_s:g} s to be of use and should stay right for {planning.hold_s:g} s more: "
-        f"that is {many} ahead{beyond}."
+        f"that is {number_of(needed, 'step')} ahead{beyond}."
     )
     return section(
         "Forecast", note,

@@ -10,6 +10,7 @@ from configs.errors import SettingsError
 from configs.sections import Kafka
 from configs.settings import Settings
 from models.contract.declared import TermsError
+from pipelines.html.numbers import number_of
 from pipelines.kafka.broker import Record, read_records
 from tidecast.control import mode_key
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, MetricSample, Reject, decode
@@ -134,14 +135,14 @@ def _measured(job: str, sample: MetricSample | None, contract: Contract | str, k
     lag = "not known before the first batch ends" if sample.lag_records is None else sample.lag_records
     lines.append(
         f"measured {_ago(age_s)}: {sample.arrival_rps:g} records/s, lag {lag}, "
-        f"{sample.executors} executors, mode {sample.mode}"
+        f"{number_of(sample.executors, 'executor')}, mode {sample.mode}"
     )
     return lines
 
 
 def _decided(decision: Decision, now: float) -> str:
     kind = "recommended" if decision.mode == "observe" else "decided"
-    asked = f"{decision.executors} executors: {decision.reason}"
+    asked = f"{number_of(decision.executors, 'executor')}: {decision.reason}"
     return f"{kind} {_ago(now - decision.wall_time)} by {decision.policy}: {asked}"
 
 

@@ -13,11 +13,12 @@ def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> l
     """Describe promise, paths, scales, limits, boxes and ladder of a contract and its compiled form, a line each."""
     scales, bounds = terms.scales, contract.executors
     weights = ", ".join(f"{value:g}" for value in astuple(terms.weights))
+    cores = "1 core" if bounds.cores == 1 else f"{bounds.cores} cores"
     lines = [
         f"{contract.job}: contract {contract.hash}, terms {terms.hash}",
         f"promise: {1 - contract.error_budget:.4%} of the seconds of any {contract.window_days:g} days within "
         f"{contract.latency_target_s:g} s",
-        f"executors: {bounds.min} to {bounds.max} of {bounds.cores} cores, by the contract's first guess for "
+        f"executors: {bounds.min} to {bounds.max} of {cores}, by the contract's first guess for "
         f"{rates.least_rps:.4g} to {rates.most_rps:.4g} records/s; more is learned from batches",
     ]
     lines += [

@@ -30,7 +30,7 @@ function rowOf(one) {
 function take(values) {
   replaceOthers(body, values.rows.map(rowOf));
   const serve = values.rows.filter((one) => one.champion).length;
-  setText(document.getElementById("counts"), `${number(values.rows.length)} models, ${serve} with a champion, ${values.rows.filter((one) => one.trouble).length} worth a look`);
+  setText(document.getElementById("counts"), `${number(values.rows.length)} ${values.rows.length === 1 ? "model" : "models"}, ${serve} with a champion, ${values.rows.filter((one) => one.trouble).length} worth a look`);
   document.getElementById("none").hidden = values.rows.length > 0 || Boolean(values.problem);
   document.body.dataset.ready = "true";
 }

@@ -10,6 +10,7 @@ from configs.topology import Topology
 from models.placement.plan.drawing import OUTSIDE, ClusterLane, DrawnBlock, draw
 from models.placement.plan.measured import Placement
 from models.placement.rates import bytes_of, edges_of, rates_of
+from pipelines.html.numbers import number_of
 
 COLUMN, ROW, BOX_W, BOX_H = 172, 58, 116, 34
 LEFT, BAND, FRAME, GAP = 22, 30, 26, 12
@@ -94,7 +95,7 @@ def _band(topology: Topology, lane: ClusterLane, top: float, width: float, heigh
 def _frame(made: DrawnBlock, top: float) -> Iterator[str]:
     first, last = made.columns
     x, width = LEFT + first * COLUMN + 8, (last - first + 1) * COLUMN - 16
-    executors = f"{made.block.executors} executor{'s' if made.block.executors > 1 else ''}"
+    executors = number_of(made.block.executors, "executor")
     yield (
         f'<rect x="{x:g}" y="{top:g}" width="{width:g}" height="{FRAME + made.rows * ROW:g}" rx="8" '
         'fill="var(--panel)" stroke="var(--executors)" stroke-width="1.5"/>'

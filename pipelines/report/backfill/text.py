@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Any
 
 from pipelines.html.document import Tile
-from pipelines.html.numbers import number, share
+from pipelines.html.numbers import number, number_of, share
 
 
 def backfill_sentence(b: dict[str, Any]) -> str:
@@ -42,8 +42,8 @@ def backfill_failures(b: dict[str, Any] | None) -> list[str]:
     if b["windows_differed"] is None:
         found.append("nobody counted what the backfill corrected")
     elif b["windows_corrected"] < b["windows_differed"] or b["windows_wrong"]:
-        fixed = f"of {number(b['windows_differed'])} windows to correct {number(b['windows_corrected'])} are right"
-        found.append(f"{fixed}, and {number(b['windows_wrong'])} of all are wrong")
+        fixed = f"of {number_of(b['windows_differed'], 'window')} to correct {_are(b['windows_corrected'])} right"
+        found.append(f"{fixed}, and of all {_are(b['windows_wrong'])} wrong")
     elif not b["windows_differed"]:
         found.append("the backfill had nothing to correct: no window differed")
     return found
@@ -61,7 +61,8 @@ def backfill_tiles(b: dict[str, Any]) -> list[Tile]:
     return [
         Tile(
             "Windows corrected", number(b["windows_corrected"]), f"of {number(b['windows_differed'])} that differed",
-            f"{number(b['records'])} records read again; {number(b['windows_wrong'])} results of the day are wrong now",
+            f"{number_of(b['records'], 'record')} read again; "
+            f"of the day's results {_are(b['windows_wrong'])} wrong now",
             exact,
         ),
         Tile(
@@ -83,6 +84,10 @@ def backfill_tiles(b: dict[str, Any]) -> list[Tile]:
     ]  # fmt: skip
 
 
+def _are(many: int | None) -> str:
+    return f"{number(many)} {'is' if many == 1 else 'are'}"
+
+
 def _relief(step: str) -> str:
     return "no relief was needed" if step == "none" else f"relief went as far as the step “{step}”"
 
@@ -91,7 +96,7 @@ def _windows(b: dict[str, Any]) -> str:
     corrected, differed = b["windows_corrected"], b["windows_differed"]
     if differed is None:
         return "windows that nobody counted"
-    some = "1 window" if differed == 1 else f"{number(differed)} windows"
+    some = number_of(differed, "window")
     return some if corrected == differed else f"{number(corrected)} of {some}"
 
 

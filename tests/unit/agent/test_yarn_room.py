@@ -16,7 +16,7 @@ def test_no_room_is_said_at_once_and_teaches_no_patience():
     tracker.note_full("orders", T + ROOM_S + 1)
     (said,) = tracker.observe_executors(["0"], [], T + ROOM_S + 1, WALL)
     assert (said.status, said.observed["no_room"], said.observed["censored"]) == ("ineffective", "orders", True)
-    assert "1 executors 11 s after 4 were asked for; YARN's queue orders has no room for the others" in said.reason
+    assert "1 executor 11 s after 4 were asked for; YARN's queue orders has no room for the others" in said.reason
     assert not tracker.awaits_room(1, T + 60)
     assert tracker.observe_executors(["0"], [], T + 300, WALL) == []  # said once
     assert tracker.observe_executors(["0", "1", "2", "3"], [], T + 900, WALL) == []

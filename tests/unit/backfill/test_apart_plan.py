@@ -90,7 +90,7 @@ def test_the_cheaper_one_is_taken_and_the_other_told():
     )
     assert told, apart.sentence
     assert float(told[1]) == pytest.approx(apart.hours, rel=0.05) and float(told[2]) > float(told[1])
-    assert describe_order(apart.order).endswith("by 1 executors of its own")
+    assert describe_order(apart.order).endswith("by 1 executor of its own")
 
 
 def test_a_deadline_that_cannot_be_kept_beside_live_records_is_kept_apart_or_refused():

@@ -91,8 +91,8 @@ def test_what_live_load_took_alone_is_compared_with_others_who_serve_it_alone(su
     [
         ({"planned_at": run_dir.START + 45}, "instead of 13:00 as planned.", None),
         ({"planned_at": run_dir.START + 45, "due_at": run_dir.START + 50}, "and after its deadline 14:00", None),
-        ({"windows": {**DONE, "corrected": 49, "wrong": 1}}, "corrected 49 of 50 windows", "49 are right, and 1 of"),
-        ({"windows": {**DONE, "wrong": 2}}, "corrected 50 windows", "50 are right, and 2 of all are wrong"),
+        ({"windows": {**DONE, "corrected": 49, "wrong": 1}}, "corrected 49 of 50 windows", "of all 1 is wrong"),
+        ({"windows": {**DONE, "wrong": 2}}, "corrected 50 windows", "50 are right, and of all 2 are wrong"),
         ({"windows": {**DONE, "corrected": 0, "differed": 0}}, "corrected 0 windows", "nothing to correct"),
         ({"windows": {**DONE, "corrected": 1, "differed": 1}}, "corrected 1 window, live", None),
         ({"windows": None}, "nobody counted", "nobody counted"),

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from pipelines.html.numbers import number_of
 from pipelines.report.headline import summary_text, verdict_lines
 from pipelines.report.measures import measure_run
 from pipelines.report.recorded.lines import RunError
@@ -175,6 +176,15 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     assert others.startswith("Simulated, by a model fitted to this run: the same planner without a forecast uses ")
     assert f"uses {cost['reactive_executor_s']:,.0f} and is late in " in others
     assert "; a plan that knows the whole load ahead uses " in others
+
+
+def test_one_of_a_thing_is_told_as_one(forecast):
+    *_, s = forecast
+    one = {**s, "scale_ups": 1, "scale_ups_by_forecast": 1, "lost": 1, "restarts": 1, "failed_tasks": 1}
+    told = " ".join(summary_text(one).split())
+    assert "The forecast caused 1 of 1 scale-up;" in told and "1 was lost and 0 counted twice" in told
+    assert "1 restart, 1 failed task" in told
+    assert number_of(2000, "query", "queries") == "2,000 queries" and number_of(None, "step") == "– steps"
 
 
 def test_money_is_told_where_the_contract_has_a_price(forecast):

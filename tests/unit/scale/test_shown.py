@@ -26,6 +26,8 @@ def said(seen, contract=CONTRACT):
 
 
 def test_a_job_that_is_decided_on_is_shown_from_its_metrics_to_what_stands():
+    one = said(JobSeen(replace(SAMPLE, executors=1), (replace(DECISION, executors=1),), BEAT, "observe"))
+    assert "lag 37, 1 executor, mode" in one[0] and "by mpc: 1 executor: hold" in one[2]
     assert said(JobSeen(SAMPLE, (DECISION,), BEAT, "observe")) == [
         "measured 1.0 s ago: 410 records/s, lag 37, 3 executors, mode observe",
         "a person has said: observe",
