@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 from configs.pool import ClusterPool
@@ -52,10 +52,11 @@ def grant(
     free = _freed(stock, given)
     extra = _extra(pool, stock, given, free)
     live = {job: held[job].executors if job in stock.keeps else free[job] for job in claims}
+    leaving = dict.fromkeys(job for job, one in held.items() if one.occupied > live[job])
     until, rivals = room_from(stock.whole, claims, stock.wants, now), rank_rivals(claims, given)
     granted = {}
     for job in wants:
-        reason, code = _why(job, pool, claims, given, live, held, wants, keeps, rivals, until)
+        reason, code = _why(job, pool, claims, given, live, leaving, wants, keeps, rivals, until)
         codes: tuple[str, ...] = (code,)
         if stock.whole.cores < pool.cores and reason:
             left = math.floor(stock.whole.cores)
@@ -132,7 +133,7 @@ def _changed(
 
 def _why(
     job: str, pool: ClusterPool, claims: Mapping[str, JobClaim], given: Mapping[str, int], live: Mapping[str, int],
-    held: Mapping[str, HeldGrant], wants: Mapping[str, Want], keeps: Mapping[str, str], rivals: Sequence[str],
+    leaving: Collection[str], wants: Mapping[str, Want], keeps: Mapping[str, str], rivals: Sequence[str],
     until: float | None,
 ) -> tuple[str, str]:  # fmt: skip
     """The reason of a job's grant, "" where it has what it asked for, and its code."""
@@ -142,8 +143,7 @@ def _why(
     if missing <= 0:
         return "", "granted"
     if live[job] < given[job]:
-        leaving = [other for other, one in held.items() if other != job and one.occupied > live[other]]
-        return f"pool {pool.name}: {describe_wait(missing, leaving)}", "waits"
+        return f"pool {pool.name}: {describe_wait(job, missing, leaving)}", "waits"
     rival = next((other for other in rivals if other != job), None)
     if rival is None:
         return f"pool {pool.name}: {missing} more have no room", "yields"

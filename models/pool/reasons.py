@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import heapq
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 
 from configs.pool import ClusterPool
 from models.pool.ahead import PoolShortage
 from models.pool.shares import JobClaim
 from models.pool.wants import Want, late_price
 
+NAMED = 3
+"""Jobs that are told by name, at most."""
 UNLIKE = 0.1
 """Shares of budgets left that differ by more are told as the reason."""
 
@@ -50,10 +53,19 @@ def describe_yield(
     return f"{told}: without its last executor {rival} would be late {_seconds(saved)} more"
 
 
-def describe_wait(missing: int, leaving: Sequence[str]) -> str:
-    """Say that executors are still with others, such as "3 more once orders has given them up"."""
-    has = "has" if len(leaving) == 1 else "have"
-    return f"{missing} more once {', '.join(leaving) or 'others'} {has} given them up"
+def describe_wait(job: str, missing: int, leaving: Collection[str]) -> str:
+    """Say that executors are still with others, such as "3 more once orders has given them up".
+
+    Args:
+        job: that waits.
+        missing: executors.
+        leaving: the jobs that have more than they are granted; the first `NAMED` of the others are told by name.
+    """
+    others = [one for one in islice(leaving, NAMED + 1) if one != job][:NAMED]
+    has = "has" if len(others) == 1 else "have"
+    if further := len(leaving) - (job in leaving) - len(others):
+        others.append(f"{further} {'other' if further == 1 else 'others'}")
+    return f"{missing} more once {', '.join(others) or 'others'} {has} given them up"
 
 
 def describe_shortage(pool: ClusterPool, found: PoolShortage | None) -> str:

@@ -12,7 +12,7 @@ from configs.pool import Blackout, ClusterPool, PoolJob, Quota
 from models.pool.ahead import find_shortage
 from models.pool.divide import CHANGES, WITHIN_S, expected_shortage, grant
 from models.pool.quota import HOUR_S, SPENT_S, add_use, cores_left
-from models.pool.reasons import describe_shortage
+from models.pool.reasons import describe_shortage, describe_wait
 from models.pool.shares import JobClaim, PoolSize
 from models.pool.wants import HeldGrant, PoolMemory, Want, executors_needed, late_price
 
@@ -187,6 +187,14 @@ def test_a_freeze_stands_above_the_size_of_the_pool_and_its_quota_and_the_others
     wants = both(orders={"running": 5}, payments={"running": 3})
     _, granted = grant(pool(jobs=jobs, **stated), memory, wants, NOW)
     assert has(granted) == {"orders": 5, "payments": 1}
+
+
+@pytest.mark.parametrize(("leaving", "told"), [
+    ("a", "a has"), ("am", "a has"), ("ma", "a has"), ("m", "others have"), ("abc", "a, b, c have"),
+    ("abcd", "a, b, c, 1 other have"), ("abcdmef", "a, b, c, 3 others have"), ("ambcd", "a, b, c, 1 other have"),
+])  # fmt: skip
+def test_of_many_jobs_that_have_to_give_up_executors_three_are_named(leaving, told):
+    assert describe_wait("m", 2, dict.fromkeys(leaving)) == f"2 more once {told} given them up"
 
 
 def test_nobody_is_raised_before_another_one_has_given_up_what_it_is_to_have():
