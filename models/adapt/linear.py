@@ -16,7 +16,7 @@ Indices = NDArray[np.int64]
 STRENGTHS = (1.0, 10.0, 30.0, 100.0, 300.0, 1000.0)
 """Ridge penalties that are tried, in rows."""
 _FOLDS = (0.55, 0.7, 0.85)  # shares of the history: each fold is fitted up to one, tested up to the next
-_NEIGHBOURS = 3
+_NEIGHBOURS, _BLOCKS = 3, 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -190,11 +190,11 @@ def _squares(values: Floats, begin: int, end: int, horizon: int, day: int, stren
     return errors
 
 
-def _left_out(values: Floats, horizon: int, day: int, strength: float, blocks: int = 6) -> Floats:
+def _left_out(values: Floats, horizon: int, day: int, strength: float) -> Floats:
     """Return (T, p) errors, each by a fit without the row's block and the rows that overlap it; NaN elsewhere."""
     unit, origins, x, y = _rows(values, horizon, day)
     errors = np.full((len(values), horizon), np.nan)
-    for block in np.array_split(np.arange(len(origins)), min(blocks, len(origins))):
+    for block in np.array_split(np.arange(len(origins)), min(_BLOCKS, len(origins))):
         kept = np.ones(len(origins), dtype=bool)
         kept[max(0, block[0] - horizon) : block[-1] + 1 + horizon] = False
         if kept.any():

@@ -19,15 +19,13 @@ def number_of(value: float | None, one: str, several: str = "") -> str:
     return f"{told} {one if value == 1 else several or f'{one}s'}"
 
 
-def difference_in_words(value: float, other: float, of: str = "") -> str:
+def difference_in_words(value: float, other: float) -> str:
     """Return how much `value` differs from `other` in whole per cent of it, as "12 % fewer than"; "as many as" for 0.
-
-    `of` (text that ends with a space) goes before the last word.
 
     Raises:
         ZeroDivisionError: `other` is 0.
     """
     percent = round(100 * (value - other) / other)
     if percent == 0:
-        return f"as many {of}as"
-    return f"{abs(percent)} % {'more' if percent > 0 else 'fewer'} {of}than"
+        return "as many as"
+    return f"{abs(percent)} % {'more' if percent > 0 else 'fewer'} than"

@@ -125,9 +125,9 @@ def _jobs(settings: Settings) -> list[str]:
     return [job for job in jobs_with_contract(settings.contracts_dir) if spans.get(job)]
 
 
-def plan_ranges(settings: Settings, partition: str, now: float, skip_lost: bool = False) -> list[Range]:
+def plan_ranges(settings: Settings, partition: str, now: float) -> list[Range]:
     """Return the ranges of offsets to ingest, topic by topic, see `plan_topic`; one in trouble raises for all."""
-    return [r for topic in KINDS for r in plan_topic(settings, topic, partition, now, skip_lost)]
+    return [r for topic in KINDS for r in plan_topic(settings, topic, partition, now)]
 
 
 def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_lost: bool = False) -> list[Range]:

@@ -19,7 +19,7 @@ class SustainedRates(NamedTuple):
     most_rps: float
 
 
-def derive_terms(contract: Contract, rates: SustainedRates, weight: float = 1.0) -> Terms:
+def derive_terms(contract: Contract, rates: SustainedRates) -> Terms:
     """Compile a contract; what it does not state follows from it.
 
     - path: the whole query, called as the job, within its latency target, at the level that its error budget comes to
@@ -34,14 +34,13 @@ def derive_terms(contract: Contract, rates: SustainedRates, weight: float = 1.0)
     Args:
         contract: of the job.
         rates: by what is known of its batches.
-        weight: load of late seconds over the mean load (`level.valley_weight`).
 
     Raises:
         TermsError: what is stated does not go together with what follows.
     """
     stated, target_s = contract.backpressure or Backpressure(), contract.latency_target_s
     budget = max(contract.error_budget, LEAST_BUDGET)
-    level = records_level(budget, contract.batch_s / 2, weight)
+    level = records_level(budget, contract.batch_s / 2)
     paths = [_path(contract, path, level) for path in stated.paths]
     if not any(path["class"] == LIVE for path in paths):
         paths.insert(0, _path(contract, StatedPath(), level))

@@ -13,6 +13,8 @@ from models.dqn.agent.observation import FEATURES
 from models.policy.core.capacity import Floats, Integers
 
 LAYERS = ("first", "second", "last")
+MARGIN = 0.1
+"""Share of each feature's span by which its familiar range is wider at both ends, and of the largest distance."""
 
 
 class AgentError(ValueError):
@@ -36,13 +38,11 @@ class Familiar(NamedTuple):
     limit: float
 
     @classmethod
-    def from_observations(cls, seen: Floats, margin: float = 0.1) -> Familiar:
+    def from_observations(cls, seen: Floats) -> Familiar:
         """Compute the region from the observations of a training.
 
         Args:
             seen: (N, F) finite observations, N at least 2 (one alone gives a region of NaN, outside of which all lies).
-            margin: share of each feature's span by which its range is widened at both ends; `limit` is the largest
-                squared distance seen, times (1 + margin)^2.
 
         Raises:
             ValueError: N is 0.
@@ -51,9 +51,9 @@ class Familiar(NamedTuple):
         span = np.maximum(high - low, 1e-3)
         spread = np.atleast_2d(np.cov(seen, rowvar=False)) + np.diag((0.02 * span) ** 2)
         known = cls(
-            low - margin * span, high + margin * span, seen.mean(axis=0), np.linalg.inv(spread).astype(float), np.inf
+            low - MARGIN * span, high + MARGIN * span, seen.mean(axis=0), np.linalg.inv(spread).astype(float), np.inf
         )
-        return known._replace(limit=float(known.distance(seen).max()) * (1 + margin) ** 2)
+        return known._replace(limit=float(known.distance(seen).max()) * (1 + MARGIN) ** 2)
 
     def distance(self, x: Floats) -> Floats:
         """Return (runs,) squared Mahalanobis distances of observations (runs, F) from the mean."""

@@ -14,10 +14,8 @@ DRAWS = 2000
 _SEED = 5
 
 
-def rmse_ratio(
-    mine: Floats, theirs: Floats, generator: np.random.Generator, share: float = 0.95
-) -> tuple[float, float]:
-    """Return the central confidence interval of RMSE(mine) ÷ RMSE(theirs) under a paired moving-block bootstrap.
+def rmse_ratio(mine: Floats, theirs: Floats, generator: np.random.Generator) -> tuple[float, float]:
+    """Return the central 95 % confidence interval of RMSE(mine) ÷ RMSE(theirs) under a paired moving-block bootstrap.
 
     Blocks of ⌈√T⌉ steps keep the autocorrelation of the errors (Künsch 1989). A lower end above 1: mine are
     significantly worse; an upper end below 1: significantly better. A draw in which neither errs counts as 1.
@@ -26,13 +24,12 @@ def rmse_ratio(
         mine: (T,) errors; a step with a NaN in either array is left out.
         theirs: (T,) errors of the same steps.
         generator: draws the blocks, and is advanced by it.
-        share: confidence of the interval, 0.95 by default.
 
     Raises:
         SeriesError: fewer than two steps are known in both.
     """
     ratios = np.sqrt(_ratios(mine**2, theirs**2, generator))
-    low, high = np.quantile(ratios, [(1 - share) / 2, (1 + share) / 2])
+    low, high = np.quantile(ratios, [0.025, 0.975])
     return float(low), float(high)
 
 

@@ -12,6 +12,8 @@ from models.placement.graph import Floats
 from models.placement.instances.initial import distance_ratios
 from models.placement.instances.job import Counts, ParallelJob, free_of, has_room
 
+ROUNDS = 100
+"""Rounds of all moves, at most; the best of each is made."""
 LEAST_GAIN = 1e-3
 """Share by which a move has to be better."""
 Cost = Callable[[Counts], float]
@@ -52,7 +54,7 @@ def take_instances(job: ParallelJob, nodes: Nodes, counts: Counts, operator: int
     return found
 
 
-def improve(job: ParallelJob, nodes: Nodes, counts: Counts, cost: Cost, rounds: int = 100) -> Counts:
+def improve(job: ParallelJob, nodes: Nodes, counts: Counts, cost: Cost) -> Counts:
     """Return a placement from which no move of an instance, nor exchange of two, or of two nodes, makes the cost less.
 
     Args:
@@ -60,10 +62,9 @@ def improve(job: ParallelJob, nodes: Nodes, counts: Counts, cost: Cost, rounds: 
         nodes: n of them.
         counts: (m, n) instances to begin with.
         cost: of a placement.
-        rounds: of all moves at most; the best of each round is made.
     """
     best, least = counts, cost(counts)
-    for _ in range(rounds):
+    for _ in range(ROUNDS):
         able = [one for one in _neighbours(best) if has_room(job, nodes, one)]
         if not able:
             break

@@ -8,7 +8,7 @@ once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -92,7 +92,7 @@ class PlacementModel:
 
 def train_placement(
     space: MoveSpace, evaluators: Sequence[Evaluator], weights: RewardWeights, seed: int,
-    start: Counts | None = None, how: PlacementTraining = OURS, told: Callable[[float], None] = lambda _: None,
+    start: Counts | None = None, how: PlacementTraining = OURS,
 ) -> PlacementModel:  # fmt: skip
     """Train a network on placements of a job; the same arguments give the same network.
 
@@ -106,7 +106,6 @@ def train_placement(
         seed: of everything.
         start: placement in force, from which half of the episodes begin; None: all are drawn.
         how: it is trained.
-        told: called with each evaluation's score.
     """
     with one_thread():
         random = np.random.default_rng(seed + 1)
@@ -129,7 +128,6 @@ def train_placement(
                 for at, (counts, outcome, evaluator) in enumerate(trials)
             ]
             curve.append(float(np.mean(scores)))
-            told(curve[-1])
             if curve[-1] > best[0]:
                 best = curve[-1], {name: part.clone() for name, part in learner.held.state_dict().items()}
             if next(reports, None) is None:

@@ -65,23 +65,19 @@ def parse_contracts(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
     return {text["hash"]: Contract.model_validate(json.loads(text["text"])) for text in texts}
 
 
-def replay_decision(
-    decision: Mapping[str, Any], contracts: Contracts, policy: Policy | None = None
-) -> tuple[int, str, list[str]] | None:
+def replay_decision(decision: Mapping[str, Any], contracts: Contracts) -> tuple[int, str, list[str]] | None:
     """Decide again from a logged decision's inputs.
 
     Args:
         decision: "policy" (its name) and "inputs" (of `Observation.inputs`, and "contract_hash") are read.
         contracts: by hash. Inputs of older logs hold their "contract" themselves.
-        policy: that decided; needed for a learned one, in the version that the inputs name and built from the contract
-            with their "lead_s". None builds it by name.
 
     Returns:
         Executors, reason (a line for a person) and codes; None for a decision made without an observation.
 
     Raises:
         LookupError: the decision's contract is not among them, or (KeyError) a field is missing.
-        SettingsError: the policy cannot be built by its name.
+        SettingsError: the policy cannot be built by its name, as a learned one.
         ValueError, TypeError: the inputs hold an invalid contract, or something that is no number.
         ZeroDivisionError: "tasks" is 0, or "scale" for `schedule`.
     """
@@ -98,7 +94,7 @@ def replay_decision(
     if seen.lead_s is not None:
         contract = contract.planned_for(seen.lead_s, seen.lead_growth)
     steered = seen.counted_s is not None
-    policy = policy or build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
+    policy = build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
     most = seen.most(contract)
     executors, reason, codes = with_replays(made.executors, made.reason, made.codes, inputs.get("replay"), most)

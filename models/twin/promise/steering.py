@@ -78,7 +78,7 @@ def steps_after_history(name: str, series: Series, setup: Setup, days: float) ->
 
 
 def judge_steering(
-    every: Sequence[tuple[Scenario, float]], budgets: Sequence[float] = BUDGETS, defaults: Sequence[str] = DEFAULTS
+    every: Sequence[tuple[Scenario, float]], budgets: Sequence[float] = BUDGETS
 ) -> list[tuple[list[SteeredCell], list[DefaultCell]]]:
     """Simulate `mpc` on scenarios steered by each promise, in one pass, and with every fixed value of its knob.
 
@@ -90,17 +90,15 @@ def judge_steering(
         every: scenarios with the blend's forecasts, of one setup, each with the lead time that the steered one's
             contract states, seconds.
         budgets: shares of the seconds that may be late.
-        defaults: policies with a vendor's default; those late in a share of `COMPARABLE` are answered by `mpc` steered
-            by that share.
 
     Returns:
-        For each scenario a cell per budget, and one per policy of `defaults` that is comparable.
+        For each scenario a cell per budget, and one per policy of `DEFAULTS` that is late in a share of
+        `COMPARABLE`, which `mpc` steered by that share answers.
 
     Raises:
         KeyError: a scenario lacks the blend's forecasts.
-        TypeError: a policy of `defaults` has no vendor's default.
     """
-    ours, others = make_contender("mpc"), [make_contender(name) for name in defaults]
+    ours, others = make_contender("mpc"), [make_contender(name) for name in DEFAULTS]
     trials = []
     for scenario, _ in every:
         trials.append(Trial(ours, Sweep(scenario, ours.setting, np.array(entry("mpc").values))))
@@ -111,7 +109,7 @@ def judge_steering(
     swept, beside = means[:: 1 + len(others)], []
     for at in range(len(every)):
         of_it = means[at * (1 + len(others)) :][1 : 1 + len(others)]
-        shares = [(name, float(late[0]), float(paid[0])) for name, (late, paid) in zip(defaults, of_it, strict=True)]
+        shares = [(name, float(late[0]), float(paid[0])) for name, (late, paid) in zip(DEFAULTS, of_it, strict=True)]
         beside.append([one for one in shares if COMPARABLE[0] <= one[1] <= COMPARABLE[1]])
     promises = [
         _promises(*one, [*budgets, *(share for _, share, _ in near)]) for one, near in zip(every, beside, strict=True)

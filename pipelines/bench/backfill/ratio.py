@@ -27,23 +27,22 @@ def latency_quantile(sessions: Sequence[Seconds], level: float = LEVEL) -> float
     return float(np.quantile(found, level, method="higher")) / PER_S if found else None
 
 
-def latency_ratio(ours: Sequence[Seconds], alone: Sequence[Seconds], level: float = LEVEL) -> dict[str, Any]:
+def latency_ratio(ours: Sequence[Seconds], alone: Sequence[Seconds]) -> dict[str, Any]:
     """Return a quantile of both sides and their ratio, with its 95 % interval by blocks of BLOCK_S drawn again.
 
     Args:
         ours: sessions with a replay.
         alone: sessions without one.
-        level: of the quantile, by records.
 
     Returns:
         `ours_s`, `alone_s`, `ratio`, `low`, `high`, and `n`, records of the smaller side; None where a side has none.
     """
-    ours_s, alone_s = latency_quantile(ours, level), latency_quantile(alone, level)
+    ours_s, alone_s = latency_quantile(ours), latency_quantile(alone)
     n = min(sum(len(second) for session in side for second in session) for side in (ours, alone))
     if not ours_s or not alone_s:
         return {"ours_s": ours_s, "alone_s": alone_s, "ratio": None, "low": None, "high": None, "n": n}
     random = np.random.default_rng(SEED)
-    drawn = _drawn_quantiles(_blocks(ours), level, random) / _drawn_quantiles(_blocks(alone), level, random)
+    drawn = _drawn_quantiles(_blocks(ours), LEVEL, random) / _drawn_quantiles(_blocks(alone), LEVEL, random)
     low, high = np.quantile(drawn, [0.025, 0.975]).tolist()
     return {"ours_s": ours_s, "alone_s": alone_s, "ratio": ours_s / alone_s, "low": low, "high": high, "n": n}
 

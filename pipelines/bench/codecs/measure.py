@@ -19,12 +19,12 @@ CODECS: Mapping[str, tuple[str, int | None]] = {
 """Name of the codec and its level; gzip is what Tidecast's own topics use today."""
 BUSY = {"idle": (0.0, 0.0), "busy network": (0.0, 1.0), "busy cores": (1.0, 0.0)}
 """Busy shares of cores and network that prices are told for."""
-LEAST_S = 0.1
+LEAST_S, SEED = 0.1, 7
 
 
 def measure_codecs(
     records: Mapping[str, Sequence[bytes]] | None = None, batch_bytes: int = BATCH_BYTES, quick: bool = False,
-    seed: int = 7, report_progress: Callable[[str], None] = print,
+    report_progress: Callable[[str], None] = print,
 ) -> dict[str, Any]:  # fmt: skip
     """Measure every codec on every topic, and price it; takes half a minute, `quick` a few seconds.
 
@@ -32,7 +32,6 @@ def measure_codecs(
         records: values by topic; None: drawn ones of `events`, `metrics` and `forecasts`.
         batch_bytes: of a batch, which is compressed as one.
         quick: few records, measured shortly.
-        seed: of the drawn records.
         report_progress: called with a line per topic and codec, and one per topic and price.
 
     Returns:
@@ -41,7 +40,7 @@ def measure_codecs(
     """
     if records is None:
         many = 500 if quick else 5000
-        records = {name: list(draw(many, seed)) for name, draw in DRAWN.items()}
+        records = {name: list(draw(many, SEED)) for name, draw in DRAWN.items()}
     found: dict[str, Any] = {"batch_bytes": batch_bytes, "bandwidth_mbps": BANDWIDTH_BPS / 1e6, "topics": {}}
     for topic, values in records.items():
         batches = batches_of(values, batch_bytes)

@@ -15,20 +15,17 @@ SEED, DRAWS, SOUND_DRAWS = 20_261_122, 5, 10
 """Fixed once the code was done; faults of each kind, and sound jobs."""
 
 
-def measure_advice(seed: int = SEED) -> dict[str, Any]:
+def measure_advice() -> dict[str, Any]:
     """Draw jobs with a fault and sound ones, let the twin run each, and ask for advice from what its agent would send.
 
     The advice gets rows of metrics and outcomes and the contract, never the fault or the twin that ran.
-
-    Args:
-        seed: of the first draw of each kind.
 
     Returns:
         `jobs` (a row per job: `fault`, `seed`, `advised` (kind), `right`, `gain`, `late` and the ranking `then`), and
         `right` and `faulty`, `nothing` and `sound`: how many were right, of how many; `by_fault` of `draws` each.
     """
-    cases = [(fault, seed + draw) for fault in FAULTS for draw in range(DRAWS)]
-    cases += [(SOUND, seed + draw) for draw in range(SOUND_DRAWS)]
+    cases = [(fault, SEED + draw) for fault in FAULTS for draw in range(DRAWS)]
+    cases += [(SOUND, SEED + draw) for draw in range(SOUND_DRAWS)]
     jobs = []
     with worker_pool(2) as both:
         for found in both.map(_advised, *zip(*cases, strict=True)):

@@ -55,14 +55,14 @@ def measure_change(
     return summarise_change(parts)
 
 
-def judge_changed_load(name: str, series: Series, days: float = DAYS) -> dict[str, Any]:
+def judge_changed_load(name: str, series: Series) -> dict[str, Any]:
     """Judge one load, see `measure_change`."""
     setup, believed_s = Setup(lead_s=BEFORE_S), believed_lead_s(name, BEFORE_S)
     part: dict[str, Any] = {"load": label_of(name), "believed_s": believed_s, "learned": [], "accounts": [], "why": ""}
     try:
-        steps = steps_after_history(name, series, setup, days)
-        if (held := len(steps) * setup.step_s(series) / DAY_S) < 0.99 * days:
-            raise TwinError(f"{name}: {held:.1f} days are left to judge; {days:g} are needed")
+        steps = steps_after_history(name, series, setup, DAYS)
+        if (held := len(steps) * setup.step_s(series) / DAY_S) < 0.99 * DAYS:
+            raise TwinError(f"{name}: {held:.1f} days are left to judge; {DAYS:g} are needed")
         many = steps_per_forecast_step(setup.step_s(series), AFTER_S + setup.hold_s)
         said = {"blend": issue_forecasts("blend", series, steps.start // 3, many)}
         scenario = build_scenario(name, series, steps, setup, range(SEEDS), said)

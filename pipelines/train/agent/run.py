@@ -27,7 +27,7 @@ from pipelines.train.promotion import (
 from pipelines.train.turns import longest_waiting_first
 
 
-def jobs_to_train(jobs: Iterable[str], settings: Settings | None = None) -> list[str]:
+def jobs_to_train(jobs: Iterable[str]) -> list[str]:
     """Return those jobs that have load enough in the lake, who waits longest first; without Spark.
 
     Raises:
@@ -35,8 +35,7 @@ def jobs_to_train(jobs: Iterable[str], settings: Settings | None = None) -> list
         OSError, ValueError: the table's log cannot be read.
         RegistryError: MLflow does not answer, where there are several jobs.
     """
-    settings = settings or load()
-    return longest_waiting_first(jobs_with_enough_load(jobs), (), lambda: AgentRegistry(settings).last_trained())
+    return longest_waiting_first(jobs_with_enough_load(jobs), (), lambda: AgentRegistry(load()).last_trained())
 
 
 def train(job: str, settings: Settings | None = None, **form: Any) -> str:
