@@ -18,7 +18,6 @@ from configs.settings import Settings
 from models.forecast.core.series import SeriesError
 from models.forecast.online import Online
 from pipelines.deployment import deployment_name
-from pipelines.html.numbers import number_of
 from pipelines.kafka.broker import Follower, Record, read_records, topic_offsets
 from pipelines.kafka.claim import SERVING, Claim
 from pipelines.kafka.publisher import Publisher
@@ -152,9 +151,7 @@ class Server:
         """All that was on the topic is known."""
         for job, sample in sorted(self._newest.items()):
             first, newest = self._jobs.job(job).first, self._jobs.windows.newest(job)
-            known = "no window yet"
-            if first is not None and newest is not None:
-                known = f"{number_of(newest - first + 1, 'window')} of history"
+            known = "no window yet" if first is None or newest is None else f"{newest - first + 1} windows of history"
             print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
 
     def _forget_undelivered(self) -> None:
