@@ -85,27 +85,8 @@ def build_app(
     viewer, editor = Depends(access.viewer), Depends(access.editor)
     app = FastAPI(title="Tidecast console", docs_url=None, redoc_url=None, openapi_url=None)
     app.add_middleware(GZipMiddleware, minimum_size=2000, compresslevel=4)
-
-    @app.middleware("http")
-    async def guarded(request: Request, following: Any) -> Response:
-        response: Response = await following(request)
-        response.headers.update(HEADERS)
-        response.headers.setdefault("Cache-Control", "no-store")
-        return response
-
-    @app.exception_handler(StarletteHTTPException)
-    def refused(request: Request, error: StarletteHTTPException) -> Response:
-        if "text/html" not in request.headers.get("accept", ""):
-            return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
-        page = refusal_page(error.status_code, f"{error.detail}", _up(request), access.login_url)
-        return HTMLResponse(page, error.status_code, error.headers)
-
-    @app.exception_handler(RequestValidationError)
-    def malformed(request: Request, error: RequestValidationError) -> Response:
-        # Without what was sent: that is no JSON where it holds a NaN, and the answer would be a fault of ours.
-        return JSONResponse(
-            {"detail": [{name: one[name] for name in ("type", "loc", "msg")} for one in error.errors()]}, 422
-        )
+    _guard(app, access)
+    _add_lists(app, look, beside, viewer)
 
     def known(job: str) -> FollowedJob:
         seen = look()[0].jobs.get(job)
@@ -122,38 +103,6 @@ def build_app(
     def job(job: JobName) -> HTMLResponse:
         """Answer with the page of one job, also of one that nothing is known of yet."""
         return HTMLResponse(job_page(job))
-
-    @app.get("/backfills", dependencies=[viewer])
-    def backfills() -> HTMLResponse:
-        """Answer with the page of all backfills."""
-        return HTMLResponse(backfills_page())
-
-    def listed(name: str, page: Callable[[], str], data: Callable[[Model, float], dict[str, Any]]) -> None:
-        """Add the page of a list, and its data: `rows`, `problem` beside that of the topics, whether these are read."""
-
-        def values() -> JSONResponse:
-            (model, problem), now = look(), time.time()
-            found = data(model, now)
-            said = " ".join(part for part in (problem, found.pop("problem", "")) if part)
-            return JSONResponse({"now": now, "problem": said, "reading": problem == READING, **found})
-
-        app.get(f"/{name}", dependencies=[viewer])(lambda: HTMLResponse(page()))
-        app.get(f"/data/{name}", dependencies=[viewer])(values)
-
-    def models_data(model: Model, now: float) -> dict[str, Any]:
-        registered, drifts = beside.registered(), beside.drifts()
-        rows = model_rows(model, registered.value, drifts.value or {}, beside.mlflow, now)
-        return {"rows": rows, "problem": problems(registered, drifts)}
-
-    def topologies_data(model: Model, now: float) -> dict[str, Any]:
-        topologies, advice = beside.topologies(), beside.advice()
-        rows = topology_rows(model, topologies.value or (), advice.value or {}, now)
-        return {"rows": rows, "problem": problems(topologies, advice)}
-
-    listed("pools", pools_page, lambda model, now: {"rows": pool_rows(model, now)})
-    listed("backfills", backfills_page, lambda model, now: {"rows": backfill_rows(model, now)})
-    listed("models", models_page, models_data)
-    listed("topologies", topologies_page, topologies_data)
 
     @app.get("/data/jobs", dependencies=[viewer])
     def jobs_data(since: Annotated[int, Query()] = 0) -> JSONResponse:
@@ -201,6 +150,62 @@ def build_app(
         return Response(content, media_type=STATIC[name][2], headers=headers)
 
     return app
+
+
+def _guard(app: FastAPI, access: Access) -> None:
+    """Give every answer the headers that a browser is to have, and say refusals as a page or as JSON."""
+
+    @app.middleware("http")
+    async def guarded(request: Request, following: Any) -> Response:
+        response: Response = await following(request)
+        response.headers.update(HEADERS)
+        response.headers.setdefault("Cache-Control", "no-store")
+        return response
+
+    @app.exception_handler(StarletteHTTPException)
+    def refused(request: Request, error: StarletteHTTPException) -> Response:
+        if "text/html" not in request.headers.get("accept", ""):
+            return JSONResponse({"detail": error.detail}, error.status_code, error.headers)
+        page = refusal_page(error.status_code, f"{error.detail}", _up(request), access.login_url)
+        return HTMLResponse(page, error.status_code, error.headers)
+
+    @app.exception_handler(RequestValidationError)
+    def malformed(request: Request, error: RequestValidationError) -> Response:
+        # Without what was sent: that is no JSON where it holds a NaN, and the answer would be a fault of ours.
+        return JSONResponse(
+            {"detail": [{name: one[name] for name in ("type", "loc", "msg")} for one in error.errors()]}, 422
+        )
+
+
+def _add_lists(app: FastAPI, look: Callable[[], tuple[Model, str]], beside: PageSources, viewer: Any) -> None:
+    """Add the pages that are lists of what the topics and what is beside them say, and their data."""
+
+    def listed(name: str, page: Callable[[], str], data: Callable[[Model, float], dict[str, Any]]) -> None:
+        """Add the page of a list, and its data: `rows`, `problem` beside that of the topics, whether these are read."""
+
+        def values() -> JSONResponse:
+            (model, problem), now = look(), time.time()
+            found = data(model, now)
+            said = " ".join(part for part in (problem, found.pop("problem", "")) if part)
+            return JSONResponse({"now": now, "problem": said, "reading": problem == READING, **found})
+
+        app.get(f"/{name}", dependencies=[viewer])(lambda: HTMLResponse(page()))
+        app.get(f"/data/{name}", dependencies=[viewer])(values)
+
+    def models_data(model: Model, now: float) -> dict[str, Any]:
+        registered, drifts = beside.registered(), beside.drifts()
+        rows = model_rows(model, registered.value, drifts.value or {}, beside.mlflow, now)
+        return {"rows": rows, "problem": problems(registered, drifts)}
+
+    def topologies_data(model: Model, now: float) -> dict[str, Any]:
+        topologies, advice = beside.topologies(), beside.advice()
+        rows = topology_rows(model, topologies.value or (), advice.value or {}, now)
+        return {"rows": rows, "problem": problems(topologies, advice)}
+
+    listed("pools", pools_page, lambda model, now: {"rows": pool_rows(model, now)})
+    listed("backfills", backfills_page, lambda model, now: {"rows": backfill_rows(model, now)})
+    listed("models", models_page, models_data)
+    listed("topologies", topologies_page, topologies_data)
 
 
 @lru_cache
