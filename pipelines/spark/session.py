@@ -138,24 +138,7 @@ def cluster_session(
         "spark.executor.maxNumFailures": str(max(3, 2 * executors.max)),
         "spark.ui.port": str(settings.ports.job_ui),
     }
-    if _is_local(master):
-        (settings.var_dir / "spark").mkdir(parents=True, exist_ok=True)
-        # The same local paths serve all processes; on the class path proper the class archive covers them.
-        class_path, archive = ":".join(class_archive.class_path()), class_archive.use_option()
-        if not master.startswith("local") and not stock_starts:  # its executors are processes of their own
-            address, _FORK_SERVERS[app] = fork_server.start(settings.var_dir / "spark")
-            options[f"spark.executorEnv.{ADDRESS}"] = address
-        options |= _on_loopback(settings) | {
-            "spark.driver.extraClassPath": class_path,
-            "spark.driver.extraJavaOptions": f"{LOCAL_JAVA} {archive}",
-            "spark.executor.extraClassPath": class_path,
-            "spark.executor.extraJavaOptions": EXECUTOR_JAVA if stock_starts else f"{EXECUTOR_JAVA} {archive}",
-        }
-    else:
-        if os.environ.get("SPARK_LOCAL_IP") == _LOOPBACK:  # a stack's children have it, and executors are elsewhere
-            del os.environ["SPARK_LOCAL_IP"]
-        groups: tuple[jars.Group, ...] = ("connector", "delta") if delta else ("connector",)
-        options["spark.jars"] = ",".join(path for group in groups for path in jars.jar_paths(group))
+    options |= _here(app, master, settings, stock_starts) if _is_local(master) else _elsewhere(delta)
     if stock_starts:
         options["spark.python.daemon.module"] = "pyspark.daemon"
     if event_log is not None:
@@ -200,6 +183,31 @@ def _say_waiting() -> None:
 
 def _is_local(master: str) -> bool:
     return master.startswith(("local", f"spark://{_LOOPBACK}:", "spark://localhost:"))
+
+
+def _here(app: str, master: str, settings: Settings, stock_starts: bool) -> dict[str, str]:
+    """Options of a job whose executors run on this computer; starts the server that their Python is forked from."""
+    (settings.var_dir / "spark").mkdir(parents=True, exist_ok=True)
+    # The same local paths serve all processes; on the class path proper the class archive covers them.
+    class_path, archive = ":".join(class_archive.class_path()), class_archive.use_option()
+    options = {
+        "spark.driver.extraClassPath": class_path,
+        "spark.driver.extraJavaOptions": f"{LOCAL_JAVA} {archive}",
+        "spark.executor.extraClassPath": class_path,
+        "spark.executor.extraJavaOptions": EXECUTOR_JAVA if stock_starts else f"{EXECUTOR_JAVA} {archive}",
+    }
+    if not master.startswith("local") and not stock_starts:  # its executors are processes of their own
+        address, _FORK_SERVERS[app] = fork_server.start(settings.var_dir / "spark")
+        options[f"spark.executorEnv.{ADDRESS}"] = address
+    return _on_loopback(settings) | options
+
+
+def _elsewhere(delta: bool) -> dict[str, str]:
+    """Options of a job whose executors may run on other computers: the jars that they are sent."""
+    if os.environ.get("SPARK_LOCAL_IP") == _LOOPBACK:  # a stack's children have it, and executors are elsewhere
+        del os.environ["SPARK_LOCAL_IP"]
+    groups: tuple[jars.Group, ...] = ("connector", "delta") if delta else ("connector",)
+    return {"spark.jars": ",".join(path for group in groups for path in jars.jar_paths(group))}
 
 
 def _on_loopback(settings: Settings) -> dict[str, str]:

@@ -18,7 +18,7 @@ from models.policy.live.held_forecast import begins_too_late
 from models.policy.live.memory import Memory
 from models.policy.live.plan import Plan, make_plan
 from models.policy.received.observation import Observation
-from models.policy.received.outlook import Moment, make_outlook
+from models.policy.received.outlook import Moment, Outlook, make_outlook
 from models.policy.received.peak_calibrator import PeakCalibrator
 
 FIRST_LOOK_S = 1.0  # seconds taken as passed at the first evaluation
@@ -75,13 +75,7 @@ def evaluate(
     if resting:
         memory = replace(memory, account=memory.account.rest(Promise.of(contract), since_s, memory.time_scale))
     moment = Moment(now, memory.job_s(now), memory.time_scale, arrival_rps, memory.past, memory.refuted)
-    ahead, upper, note = None, None, ""
-    if policy.name in LISTENERS:
-        calibrator = calibrator if policy.name in BY_PEAKS else None
-        if memory.forecast and begins_too_late(memory, memory.forecast):  # made before a clock was set back
-            note = "no forecast of now: the last one begins later"
-        else:
-            ahead, upper, note = make_outlook(memory.forecast, moment, contract.planning, calibrator)
+    ahead, upper, note = _hear(memory, moment, contract, policy, calibrator)
     seen = Observation(
         now_s=now, since_s=since_s, job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps,
         lag_records=memory.lag_records,
@@ -107,6 +101,18 @@ def evaluate(
         no_room=seen.unmet is not None,
     )  # fmt: skip
     return memory, seen, made
+
+
+def _hear(
+    memory: Memory, moment: Moment, contract: Contract, policy: Policy, calibrator: PeakCalibrator | None
+) -> tuple[Outlook | None, float | None, str]:
+    """What a policy that listens gets of the forecast, as of `make_outlook`; nothing for the others."""
+    if policy.name not in LISTENERS:
+        return None, None, ""
+    if memory.forecast and begins_too_late(memory, memory.forecast):  # made before a clock was set back
+        return None, None, "no forecast of now: the last one begins later"
+    known = calibrator if policy.name in BY_PEAKS else None
+    return make_outlook(memory.forecast, moment, contract.planning, known)
 
 
 def with_clock_set_back(memory: Memory, now: float) -> Memory:
