@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Protocol, TypeVar
 
 from configs.errors import FinalError
@@ -57,18 +57,18 @@ def load_champion(registry: ChampionStore[Model_co], job: str) -> tuple[str | No
         return version, None, f"The champion cannot be loaded: {error}"
 
 
-def verdict_without_figures(registry: ModelStore, job: str, tags: Tags) -> Verdict | None:
-    """Return the rejection of a run's challenger where no figure can change it; None where the run's figures decide.
+def decide(registry: ModelStore, job: str, tags: Tags, by_figures: Callable[[], Verdict]) -> Verdict:
+    """Return the verdict on a run's challenger, by its figures where these can decide.
+
+    They cannot where there is no challenger, or where the job's champion (the registered version that serves) is by now
+    neither the version compared with nor the challenger. Nor does one win by them where a person took a version back:
+    the next is likely to be its like.
 
     Args:
         registry: of the challenger's kind (forecasters or agents).
         job: its name.
         tags: of the run; `challenger` and `champion` are versions as text, `outcome` says in words how the run ended.
-
-    Returns:
-        A verdict with `promoted` False: there is no challenger, or the job's champion (the registered version that
-        serves) is by now neither the version compared with nor the challenger. None also where the challenger serves
-        already.
+        by_figures: returns the verdict by the run's figures; called where they decide.
 
     Raises:
         RegistryError: MLflow does not answer.
@@ -78,27 +78,12 @@ def verdict_without_figures(registry: ModelStore, job: str, tags: Tags) -> Verdi
     present = registry.champion_version(job)
     if version is None:
         return Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
-    if present in (champion, version):
-        return None
-    return Verdict(False, _overtaken(champion, present))
-
-
-def hold_after_rollback(registry: ModelStore, job: str, tags: Tags, decided: Verdict) -> Verdict:
-    """Return the verdict, but no winner where a person took a version back: the next is likely to be its like.
-
-    Args:
-        registry: of the challenger's kind (forecasters or agents).
-        job: its name.
-        tags: of the run; `challenger` is a version as text.
-        decided: the verdict by the figures.
-
-    Raises:
-        RegistryError: MLflow does not answer.
-        MessageError: no job can have the name.
-    """
+    if present not in (champion, version):
+        return Verdict(False, _overtaken(champion, present))
+    decided = by_figures()
     if not decided.promoted or (left := registry.taken_back(job)) is None:
         return decided
-    return Verdict(False, f"{_held(registry, job, left, tags['challenger'])} By its figures: {decided.reason}")
+    return Verdict(False, f"{_held(registry, job, left, version)} By its figures: {decided.reason}")
 
 
 def _held(registry: ModelStore, job: str, left: str, version: str) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from configs.sections import AgentTraining
 from configs.settings import Settings, load
 from models.dqn.evaluation import AGENT, CHAMPION, RIVALS, judge_agent, most_of
-from models.forecast.selection.gate import Rival
+from models.forecast.selection.gate import Rival, Verdict
 from models.twin.sim.job import TwinError
 from pipelines.backtest.on_lake import jobs_with_enough_load
 from pipelines.lake.load import format_minute
@@ -19,10 +19,9 @@ from pipelines.train.agent.challenge import challenge
 from pipelines.train.agent.training_set import TrainingSet, read_training_set
 from pipelines.train.form import with_form_values
 from pipelines.train.promotion import (
-    hold_after_rollback,
+    decide,
     promote_winner,
     verdict_record,
-    verdict_without_figures,
 )
 from pipelines.train.turns import longest_waiting_first
 
@@ -118,16 +117,17 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     if said := tags.get("verdict"):
         return dict(json.loads(said))
     costs = {name.removeprefix("hours."): cost for name, cost in metrics.items() if name.startswith("hours.")}
-    decided = verdict_without_figures(registry, job, tags)
-    if decided is None:
+
+    def by_figures() -> Verdict:
         gain = float(parameters["gain"])
         rivals = {
             name: Rival(costs[name], metrics.get(f"gate.{name}", math.inf), most_of(name, gain))  # left out is infinite
             for name in (*RIVALS, CHAMPION)
             if name in costs
         }
-        decided = judge_agent(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
-        decided = hold_after_rollback(registry, job, tags, decided)
+        return judge_agent(costs.get(AGENT, math.nan), rivals, metrics["gate.violation"])
+
+    decided = decide(registry, job, tags, by_figures)
     compared = {name: costs[name] for name in (AGENT, CHAMPION, *RIVALS) if name in costs}
     record = verdict_record(job, run_id, tags, decided, hours=compared)
     if record["version"] is not None:

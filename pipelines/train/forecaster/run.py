@@ -9,18 +9,17 @@ from typing import Any
 
 from configs.sections import Training
 from configs.settings import Settings, load
-from models.forecast.selection.gate import Rival, decide_promotion
+from models.forecast.selection.gate import Rival, Verdict, decide_promotion
 from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
 from pipelines.registry import Registry, RegistryError
 from pipelines.train.form import with_form_values
 from pipelines.train.promotion import (
-    hold_after_rollback,
+    decide,
     is_settled,
     promote_winner,
     reject_winner,
     verdict_record,
-    verdict_without_figures,
 )
 from pipelines.train.turns import longest_waiting_first
 
@@ -144,16 +143,17 @@ def decide_on_challenger(job: str, run_id: str, settings: Settings | None = None
     if said := tags.get("verdict"):
         return dict(json.loads(said))
     losses = {name: metrics.get(f"{name}.pinball") for name in ("challenger", "champion", "seasonal_naive")}
-    decided = verdict_without_figures(registry, job, tags)
-    if decided is None:
+
+    def by_figures() -> Verdict:
         least = 1 - float(parameters["improvement"]) - 1e-9  # as good as the champion is no reason to change
         held = (("champion", "champion", least), ("seasonal_naive", "seasonal naive forecast", 1.0))
         rivals = {
             name: Rival(metrics.get(f"{key}.pinball", math.nan), metrics.get(f"gate.{key}", math.nan), allowed)
             for key, name, allowed in held
         }
-        decided = decide_promotion(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
-        decided = hold_after_rollback(registry, job, tags, decided)
+        return decide_promotion(metrics.get("challenger.pinball", math.nan), rivals, "loss ")
+
+    decided = decide(registry, job, tags, by_figures)
     record = verdict_record(
         job, run_id, tags, decided, challenger_loss=losses["challenger"], champion_loss=losses["champion"],
         naive_loss=losses["seasonal_naive"],
