@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 RangePlan = Callable[["DataFrame", int, int], "DataFrame"]
 """From records, and begin and end of a range of event time, ms, to the totals of its windows."""
+TOPIC = "events"
 MODE = "update"
 """Output mode: totals of a window are told again as they change."""
 
@@ -41,19 +42,17 @@ class MergedJob:
     """The query of such a job, and how its gaps and ranges of it are read again beside it."""
 
     def __init__(
-        self, plan: Callable[[DataFrame], DataFrame], keys: Sequence[str], topic: str = "events",
-        again: RangePlan | None = None,
+        self, plan: Callable[[DataFrame], DataFrame], keys: Sequence[str], again: RangePlan | None = None
     ) -> None:  # fmt: skip
         """Describe it; nothing runs before `start`.
 
         Args:
             plan: from records, with the columns of Spark's Kafka source, to totals in windows of one length.
             keys: columns of the totals' key, beside those of the window.
-            topic: that is read.
             again: the plan of a replay's stream, for which none of its range's records may be late; None: `plan`, which
                 drops in a replay what comes later than it waits.
         """
-        self._plan, self._keys, self._topic, self._again = plan, tuple(keys), topic, again
+        self._plan, self._keys, self._again = plan, tuple(keys), again
         self._recovery: Recovery | None = None
 
     def start(self, launch: Launch) -> StreamingQuery:
@@ -70,7 +69,7 @@ class MergedJob:
 
         settings = launch.settings
         sink = MergeSink(str(table_of(launch.run_dir, launch.job)), self._keys)
-        source, order = launch.source(self._topic), launch.recovery.order
+        source, order = launch.source(TOPIC), launch.recovery.order
         clock = read_clock(settings.kafka, launch.job) or WALL
         task_s = task_target_s(launch.contract or Contract(job=launch.job))
         try:

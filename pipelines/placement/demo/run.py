@@ -71,7 +71,7 @@ class DemoResult(NamedTuple):
     said: tuple[str, ...]
 
 
-def run_demo(settings: Settings, say: Callable[[str], None] = print) -> tuple[JobFolder, DemoResult]:
+def run_demo(settings: Settings) -> tuple[JobFolder, DemoResult]:
     """Run the demonstration on services of its own, in `var/plan_demo`; some five minutes, all is stopped at the end.
 
     Raises:
@@ -85,7 +85,7 @@ def run_demo(settings: Settings, say: Callable[[str], None] = print) -> tuple[Jo
 
     def tell(line: str) -> None:
         told.append(line)
-        say(line)
+        print(line)
 
     file = ROOT / "configs" / "topologies" / f"{NAME}.yaml"
     rps = load_topology(NAME, file.parent).sources["events"].rps
