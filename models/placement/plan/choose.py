@@ -31,6 +31,8 @@ from models.placement.rates import (
     rates_of,
 )
 
+SEED = 0
+"""Of the drawn orders: the same job is planned alike."""
 ALL = 256
 """Ways to put blocks on clusters up to which all are looked at; of more, those of Algorithm 3 from some clusters on."""
 FIRST = 8
@@ -64,20 +66,19 @@ class PlacementPlan:
         return self.followed_s if several and math.isfinite(self.followed_s) else self.placement.latency_s
 
 
-def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> PlacementPlan:
+def choose_placement(topology: Topology, factor: float = 1.0) -> PlacementPlan:
     """Return the candidate that keeps the target at the least price, of the fewest queries; else the soonest one.
 
     Args:
         topology: of the job.
         factor: of the sources' rates, as for the highest load that is forecast.
-        seed: of the drawn orders.
 
     Raises:
         PlanError: no set of blocks has room on the clusters.
     """
-    found = _found(topology, factor, seed)
+    found = _found(topology, factor)
     if not found:
-        raise PlanError(what_is_missing(topology, factor, lambda one, at: next(iter(_found(one, at, seed)), None)))
+        raise PlanError(what_is_missing(topology, factor, lambda one, at: next(iter(_found(one, at)), None)))
     best, *others = found
     measure = Measure(topology, rates_of(topology, factor))
     cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(measure, best, edge))}
@@ -85,11 +86,11 @@ def choose_placement(topology: Topology, factor: float = 1.0, seed: int = 0) -> 
     return PlacementPlan(best, cuts, worse, followed_quantile_s(measure, best))
 
 
-def _found(topology: Topology, factor: float, seed: int) -> list[Placement]:
+def _found(topology: Topology, factor: float) -> list[Placement]:
     """The best placement of each candidate that has room, the best one first."""
     rates = rates_of(topology, factor)
     measure = Measure(topology, rates)
-    candidates = candidate_blocks(topology, rates, seed)
+    candidates = candidate_blocks(topology, rates, SEED)
     for firsts in dict.fromkeys((first_clusters(topology), tuple(range(len(topology.clusters))))):
         best = (best_of(measure, blocks, firsts) for blocks in candidates)
         if found := sorted((one for one in best if one is not None), key=_rank):

@@ -14,6 +14,8 @@ from models.placement.twin.queries import QueryGraph, follow_queries, path_laten
 SETTLE_S, COUNTED_S, TRIGGERS = 60, 240, 20
 """Seconds that are followed at least: before anything counts, and after, for these to be done; and in which records are
 made that count, of which there are so many triggers at least."""
+SEED = 0
+"""Of the batches' durations."""
 NOISE = 0.1
 """Standard deviation of the logarithm of a batch's duration."""
 EVERY_S = 0.05
@@ -49,7 +51,7 @@ def query_graph(measure: Measure, placement: Placement) -> QueryGraph:
     )  # fmt: skip
 
 
-def followed_quantile_s(measure: Measure, placement: Placement, seed: int = 0) -> float:
+def followed_quantile_s(measure: Measure, placement: Placement) -> float:
     """Return the topology's quantile of the time from production to the slowest results, seconds.
 
     Infinite where a query falls behind by so much that they do not come in the time that is followed: at least that of
@@ -58,14 +60,13 @@ def followed_quantile_s(measure: Measure, placement: Placement, seed: int = 0) -
     Args:
         measure: of the load by which the placement was measured.
         placement: of the job's operators.
-        seed: of the batches' durations.
     """
     queries, topology = query_graph(measure, placement), measure.topology
     around_s = max(SETTLE_S, int(np.ceil(2 * (len(placement.blocks) + 1) * full_batch_s(topology))))
     counted_s = max(COUNTED_S, int(np.ceil(TRIGGERS * topology.trigger_s)))
     seconds = counted_s + 2 * around_s
     batches = int(np.ceil(seconds / topology.trigger_s))
-    normal = np.random.default_rng(seed).standard_normal((len(placement.blocks), batches))
+    normal = np.random.default_rng(SEED).standard_normal((len(placement.blocks), batches))
     made = follow_queries(queries, np.ones(seconds), np.exp(NOISE * normal))
     latency_s: Floats = path_latencies_s(queries, made, np.arange(around_s, around_s + counted_s, EVERY_S))
     return float(np.quantile(latency_s, topology.quantile, method="higher"))

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -36,7 +35,7 @@ LOOK_S = 0.02  # between two samples of memory
 MB = 1e6  # bytes
 
 
-def measure_reading(quick: bool = False, report_progress: Callable[[str], None] = print) -> dict[str, Any]:
+def measure_reading(quick: bool = False) -> dict[str, Any]:
     """Measure the memory that a training's read of the lake takes, on three lakes of synthetic metrics; takes minutes.
 
     Each is read in a process of its own, whose memory is sampled every 0.02 s. The lakes lie in temporary folders,
@@ -44,7 +43,6 @@ def measure_reading(quick: bool = False, report_progress: Callable[[str], None] 
 
     Args:
         quick: smaller lakes, QUICK in place of FULL.
-        report_progress: called with a line of text per lake and one for the whole.
 
     Returns:
         `reads`: by lake, e.g. "1 job x 1 day", `peak_mb` (highest resident memory of Python and JVM together, MB of 10⁶
@@ -70,10 +68,10 @@ def measure_reading(quick: bool = False, report_progress: Callable[[str], None] 
             "seconds": round(seconds, 1),
             "records": 2 * jobs * days * DAY_S,
         }
-        report_progress(f"{name:<18}{peak / MB:6.0f} MB at most, {seconds:5.1f} s")
+        print(f"{name:<18}{peak / MB:6.0f} MB at most, {seconds:5.1f} s")
     peaks = [read["peak_mb"] for read in figures["reads"].values()]
     figures["spread"] = round(max(peaks) / min(peaks) - 1, 3)
-    report_progress(
+    print(
         f"largest ÷ smallest peak: {1 + figures['spread']:.2f}; a job's day of metrics: {figures['mb_per_job_day']} MB"
     )
     return figures
