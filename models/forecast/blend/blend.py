@@ -185,7 +185,8 @@ class BlendTrack:
         self._learn()
         forecast_experts(tables, columns, level, kept.sums / kept.weights, self.coefficients, self._forecasts)
         filter_jumps(tables, ring.buffer, ring.end, seen, self._forecasts)
-        score_and_blend(kept.judged, kept.seen, value, level, self._forecasts, kept.quantiles)
+        usual = kept.sums[0] / kept.weights[0]
+        score_and_blend(kept.judged, kept.seen, value, level, usual, self._forecasts, kept.quantiles)
 
     def basis(self) -> str:
         """Name what the quantiles rest on.

@@ -26,6 +26,10 @@ _BEYOND = 4.0  # times the last value's squared error: beyond it the blend was f
 _LOST, _FOUND = 0.7, 0.4  # share of such newest steps above which it becomes lost; at or below which, found
 _NEWEST = 8.0  # effective number of these newest steps
 _TINY = 1e-12
+RESTS = 0.15
+"""Share of the long-run mean below which a load rests in a day. Errors of forecasts made then have no size: in units of
+a weekend with next to no records the first load of Monday missed by so much that for days upper quantiles were a
+hundred times any load. No day of a shipped series has less than 0.19."""
 USUAL, STEPS, WORSE, LOST, BLENDED, SCORED = range(6)
 """Places in `ScoreState.scalars`.
 
@@ -162,11 +166,14 @@ def _band(state: Any, h: int) -> None:
 
 
 @numba.njit(inline="always")
-def _quantiles(state: Any, row: int, h: int, centre: float, level: float, largest: float, out: Any) -> None:
-    """Do `Conformal.quantiles` for one step ahead: fill (levels,) records/s."""
+def _quantiles(
+    state: Any, row: int, h: int, centre: float, level: float, largest: float, rests: bool, out: Any
+) -> None:
+    """Do `Conformal.quantiles` for one step ahead: fill (levels,) records/s; while a load rests errors have no size."""
     unit = math.sqrt(max(centre, 0.0) * level + conformal._LEAST * level * level)
     size = (state.widths[0, h] + state.widths[1, h]) / 2 if state.seen[h] > 0 else largest
-    state.centres[row, h], state.units[row, h], state.scales[row, h] = centre, unit, unit * size
+    told = 0.0 if rests else unit
+    state.centres[row, h], state.units[row, h], state.scales[row, h] = centre, told, told * size
     for i in range(len(state.levels)):
         found = max(centre + unit * size * state.bands[h, i], 0.0)
         if state.levels[i] <= 0.5:
@@ -184,7 +191,7 @@ def _quantiles(state: Any, row: int, h: int, centre: float, level: float, larges
 
 # Nothing is allocated here: reference counts, taken at every inlined call, would take most of the time.
 @numba.njit(cache=True, error_model="numpy", _nrt=False)  # type: ignore[call-overload, untyped-decorator]
-def score_and_blend(state: Any, seen: int, value: float, level: float, forecasts: Any, out: Any) -> None:
+def score_and_blend(state: Any, seen: int, value: float, level: float, usual: float, forecasts: Any, out: Any) -> None:
     """Score past forecasts of the newest step, then blend the experts' new forecasts and fill in their quantiles.
 
     Each expert's errors and weight and the widths of the quantiles are updated first. After a change of level
@@ -195,6 +202,7 @@ def score_and_blend(state: Any, seen: int, value: float, level: float, forecasts
         seen: steps so far, this one included.
         value: records/s of the newest step; NaN: missing, nothing is scored.
         level: mean load of the newest day, records/s; 0 while all loads were.
+        usual: long-run mean load, records/s.
         forecasts: (E, horizon) records/s, what the experts forecast now; row 0 is the last value, NaN: none.
         out: (horizon, levels) records/s, filled: rising over the levels and at least 0; NaN where all experts are.
     """
@@ -211,7 +219,7 @@ def score_and_blend(state: Any, seen: int, value: float, level: float, forecasts
                 _score(state, state.moods[row], h, state.pending[row, h], state.centres[row, h], value)
             _cover(state, row, h, value, oldest)
         state.scalars[SCORED] += 1
-    row, largest = seen % horizon, 0.0
+    row, largest, rests = seen % horizon, 0.0, level < RESTS * usual
     for h in range(horizon):
         largest = max(largest, (state.widths[0, h] + state.widths[1, h]) / 2)
     for h in range(horizon):
@@ -222,5 +230,5 @@ def score_and_blend(state: Any, seen: int, value: float, level: float, forecasts
             state.scalars[BLENDED] = blended
         if seen < conformal.EVERY or (h + seen) % conformal.EVERY == 0:
             _band(state, h)
-        _quantiles(state, row, h, forecasts[0, h] if state.scalars[LOST] else blended, level, largest, out[h])
+        _quantiles(state, row, h, forecasts[0, h] if state.scalars[LOST] else blended, level, largest, rests, out[h])
     state.moods[row] = mood

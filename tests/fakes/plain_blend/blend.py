@@ -71,20 +71,21 @@ class Blend(Carrying):
         measured = np.isfinite(history.values)
         values = fill_gaps(check_loads(history.values), self.task)[-state.seen :]
         known = measured[-state.seen :][-LEARN:]
-        learnt, said, levels = self.experts.follow(self.experts.start(), values, known)
+        learnt, said, levels, rests = self.experts.follow(self.experts.start(), values, known)
         carried = self._start(learnt)
         newest = values[-len(known) :]
         for i, value in enumerate(newest):
-            carried = self._moved(carried, said[i], float(value) if known[i] else math.nan, float(levels[i]), i + 1)
+            measure = float(value) if known[i] else math.nan
+            carried = self._moved(carried, said[i], measure, float(levels[i]), bool(rests[i]), i + 1)
         return replace(state, carried=carried)
 
     def next_carried(self, before: State, after: State, value: float) -> Carried:
         """What is carried one step later; `step` asks for it."""
         past: Carried | None = before.carried
         learnt = past.learnt if past is not None else self.experts.start()
-        learnt, said, levels = self.experts.follow(learnt, after.values, np.array([not math.isnan(value)]))
+        learnt, said, levels, rests = self.experts.follow(learnt, after.values, np.array([not math.isnan(value)]))
         carried = self._start(learnt) if past is None else replace(past, learnt=learnt)
-        return self._moved(carried, said[0], value, float(levels[0]), learnt.seen)
+        return self._moved(carried, said[0], value, float(levels[0]), bool(rests[0]), learnt.seen)
 
     def basis(self, state: State) -> str:
         """`blend`, "last value" while no regression has learnt anything or the load has just changed, or "none"."""
@@ -105,7 +106,7 @@ class Blend(Carrying):
             learnt, weights.start(h, experts), self._conformal.start(), unsaid, np.zeros(h), math.nan, quantiles
         )  # fmt: skip
 
-    def _moved(self, carried: Carried, said: Floats, value: float, level: float, seen: int) -> Carried:
+    def _moved(self, carried: Carried, said: Floats, value: float, level: float, rests: bool, seen: int) -> Carried:
         """One step later: judge what had been said of it, and blend what is said now."""
         errors, spread, mood = carried.errors, carried.spread, 0
         if not math.isnan(value):
@@ -121,6 +122,8 @@ class Blend(Carrying):
         errors, blended = weights.blend(errors, said, mood)
         centre = said[0] if errors.lost else blended
         spread, quantiles = self._conformal.quantiles(spread, centre, level, seen)
+        if rests:  # what these miss by has no size
+            spread.units[-1] = spread.scales[-1] = 0.0
         pending = np.concatenate([carried.pending[1:], said[None]])
         moods = np.append(carried.moods[1:], mood)
         return Carried(carried.learnt, errors, spread, pending, moods, float(blended[0]), quantiles)

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from models.forecast.blend import experts as made
 from models.forecast.blend.experts import LEAST, LONG_DAYS, SHARES
 from models.forecast.blend.ridge import BATCH
+from models.forecast.blend.scoring import RESTS
 from models.forecast.core.series import Floats
 from tests.fakes.plain_blend.jump_filter import one_off
 from tests.fakes.plain_blend.learning import Taught, Trail, follow, turns, unseen, untaught
@@ -50,7 +51,7 @@ class Experts(made.Experts):
         regressions = tuple(untaught(ridge) for ridge in self.ridges)
         return Learnt(0, regressions, np.zeros(means), np.zeros(means), unseen(self.task.horizon, self.lags.count))
 
-    def follow(self, learnt: Learnt, values: Floats, known: Flags) -> tuple[Learnt, Floats, Floats]:
+    def follow(self, learnt: Learnt, values: Floats, known: Flags) -> tuple[Learnt, Floats, Floats, Flags]:
         """Take in the newest steps.
 
         Args:
@@ -59,8 +60,9 @@ class Experts(made.Experts):
             known: (N,) whether each of the N newest steps was measured.
 
         Returns:
-            What was learnt, (N, E, H) what the experts said after each of these steps, and (N,) the level there: the
-            mean load of the last day, so that a day after a lasting shift it knows nothing of the time before.
+            What was learnt, (N, E, H) what the experts said after each of these steps, (N,) the level there: the mean
+            load of the last day, so that a day after a lasting shift it knows nothing of the time before; and (N,)
+            whether the load rests.
         """
         count = len(known)
         at = np.arange(len(values) - count, len(values))
@@ -80,7 +82,8 @@ class Experts(made.Experts):
         told = np.stack(said, axis=1)
         silent = one_off(values, at, self.task.day, self.task.horizon)[:, None, :] & self.daily[None, :, None]
         told[silent] = np.nan
-        return Learnt(learnt.seen + count, tuple(regressions), sums, weights, kept), told, levels
+        rests = levels < RESTS * means[:, 0]
+        return Learnt(learnt.seen + count, tuple(regressions), sums, weights, kept), told, levels, rests
 
     def _means(self, learnt: Learnt, newest: Floats) -> tuple[Floats, Floats, Floats]:
         """Sums and weights after the newest steps, and (N, means) the means after each."""

@@ -82,6 +82,18 @@ def test_after_days_without_any_record_the_first_load_is_forecast_as_it_is():
     assert made[72:].max() < 3 * values.max()  # an error of a load of 0 has no unit, and would count as a million
 
 
+@pytest.mark.parametrize("share", [0.0, 0.02])
+def test_after_a_weekend_at_rest_the_first_monday_is_forecast_in_its_size(share):
+    half_hours = np.arange(48 * 14)
+    busy = (half_hours % 48 >= 16) & (half_hours % 48 < 36) & (half_hours // 48 % 7 < 5)
+    noise = 1 + 0.03 * np.random.default_rng(0).normal(size=len(busy))
+    older, held = series(np.where(busy, 2000 * (1 + 0.2 * np.sin(half_hours / 5)), 2000 * share) * noise, 1800.0).split(
+        48 * 7
+    )
+    found = roll(Blend(Task(1800.0, 12, (0.05, 0.5, 0.95))), older, held)
+    assert found.quantiles.max() < 5 * held.values.max()
+
+
 def test_it_is_ahead_of_every_naive_forecast_on_a_load_with_seasons():
     older, held = series(load(24 * 28)).split(24 * 4)
     pinball = {
@@ -134,7 +146,7 @@ def test_it_steps_by_the_second():
 def test_every_expert_speaks_once_there_is_a_history():
     experts = Experts(HOURS)
     values = load(24 * 10)
-    learnt, said, levels = experts.follow(experts.start(), values, np.ones(len(values), dtype=bool))
+    learnt, said, levels, _ = experts.follow(experts.start(), values, np.ones(len(values), dtype=bool))
     assert said.shape == (240, experts.count, 3)
     assert np.isfinite(said[-1]).all() and np.isfinite(said[0]).all(axis=1).tolist().count(True) == 3
     assert levels[-1] == pytest.approx(values[-24:].mean())

@@ -58,6 +58,16 @@ def test_a_load_that_begins_with_zeros_is_read_alike():
     assert_same_at_once_and_stepped(Task(3600.0, 12, (0.1, 0.5, 0.9)), 96, 3, silent=40)
 
 
+def test_a_load_that_rests_for_two_days_is_read_alike():
+    task = Task(3600.0, 12, (0.1, 0.5, 0.9))
+    values = jumpy(task, 200, 3)
+    values[100:150] = 0.0
+    mine = stepped(task, values)
+    for at in (140, 160, 200):
+        said = PlainBlend(task).begin(Series(0.0, 3600.0, values[:at])).quantiles
+        np.testing.assert_allclose(mine[at - 1], said, rtol=1e-6, atol=1e-6 * np.nanmax(values))
+
+
 @settings(max_examples=10, deadline=None)
 @given(TASKS, st.integers(2, 60), st.integers(0, 10**6), st.data())
 def test_what_comes_later_changes_no_earlier_forecast(task, steps, seed, data):
