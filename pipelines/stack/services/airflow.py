@@ -29,6 +29,9 @@ _COMMAND = [sys.executable, "-m", "airflow"]
 _PREPARED = [sys.executable, "-P", str(Path(__file__).with_name("prepared_airflow.py"))]
 """By its file: Airflow may be given the code of another release, which lacks the module; -P, for files beside it have
 names of packages."""
+_LOCKED_S = 20
+"""Seconds that a write waits for another's, of the 30 in which Airflow's clients want an answer. After the usual five a
+request failed on a computer whose cores were all busy, and `tidecast run` with it."""
 _DAMAGED = (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 _PATIENCE_S = 300.0
 """What the scheduler imports before it begins takes minutes where each process has a fifth of a core."""
@@ -123,7 +126,7 @@ def _settings(context: StackContext, home: Path, database: Path) -> dict[str, st
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # it listens on the loopback only
-        CONNECTION: f"sqlite:///{database}",
+        CONNECTION: f"sqlite:///{database}?timeout={_LOCKED_S}",
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__SECRET_KEY": context.secret,
         "AIRFLOW__API_AUTH__JWT_SECRET": context.secret,

@@ -8,6 +8,8 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import create_engine, make_url, text
+from sqlalchemy.ext.asyncio import create_async_engine
 
 from pipelines.stack.services import airflow
 
@@ -34,6 +36,11 @@ class Context:
 
     def await_ready(self, name, timeout_s):
         assert name in self.spawned
+
+
+def made_by(env):
+    """The database file of which Airflow is told."""
+    return Path(make_url(env[airflow.CONNECTION]).database)
 
 
 @pytest.fixture
@@ -92,10 +99,10 @@ def test_a_migration_that_fails_is_tried_again(context, monkeypatch):
 
 
 def test_a_migration_that_fails_leaves_no_database_behind(tmp_path):
-    context, url = Context(tmp_path), "sqlite:///"
+    context = Context(tmp_path)
 
     def failing(name, argv, env):
-        making = Path(env[airflow.CONNECTION].removeprefix(url))
+        making = made_by(env)
         for file in (making, making.with_name(f"{making.name}-journal")):
             file.write_bytes(b"half of it")
         raise airflow.StackError("airflow-migrate failed")
@@ -104,5 +111,14 @@ def test_a_migration_that_fails_leaves_no_database_behind(tmp_path):
     with pytest.raises(airflow.StackError):
         airflow.migrated_database(context)
     assert list(tmp_path.iterdir()) == []
-    context.run = lambda name, argv, env: Path(env[airflow.CONNECTION].removeprefix(url)).write_bytes(b"whole")
+    context.run = lambda name, argv, env: made_by(env).write_bytes(b"whole")
     assert airflow.migrated_database(context).read_bytes() == b"whole" and len(list(tmp_path.iterdir())) == 1
+
+
+def test_a_write_waits_as_long_for_anothers_as_a_busy_computer_may_take(tmp_path):
+    url = make_url(airflow._settings(Context(tmp_path), tmp_path, tmp_path / "airflow.db")[airflow.CONNECTION])
+    assert made_by({airflow.CONNECTION: str(url)}) == tmp_path / "airflow.db"
+    with create_engine(url).connect() as connection:
+        assert connection.execute(text("PRAGMA busy_timeout")).scalar() == 20_000
+    alike = url.set(drivername="sqlite+aiosqlite")  # as Airflow makes it of the other
+    assert create_async_engine(alike).dialect.create_connect_args(alike)[1]["timeout"] == 20.0
