@@ -227,10 +227,8 @@ class Tracker:
 
 
 def _why_missing(action: AppliedDecision) -> str:
-    if not action.grows:
-        return "do they decommission?"
-    if not action.no_room:
-        return "has the cluster room for more?"
+    if not (action.grows and action.no_room):
+        return "has the cluster room for more?" if action.grows else "do they decommission?"
     return (
         f"YARN's queue {action.no_room} has no room for the others, which wait: free some, or give it more "
         "(`yarn application -list` shows who has it)"

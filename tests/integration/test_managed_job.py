@@ -3,12 +3,14 @@
 import json
 import multiprocessing
 import os
+import re
 import runpy
 import shlex
 import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
@@ -35,6 +37,12 @@ PATIENCE_S = 300
 CONFIGURATIONS = (
     "{quick: {trigger: 500 milliseconds, spark.sql.streaming.stateStore.rocksdb.blockCacheSizeMB: 16}, usual: {}}"
 )
+
+
+def catches(process, signal_number):
+    """Whether a process has a handler for a signal."""
+    (caught,) = re.findall(r"SigCgt:\s*(\w+)", Path(f"/proc/{process.pid}/status").read_text())
+    return bool(int(caught, 16) >> (signal_number - 1) & 1)
 
 
 @pytest.fixture
@@ -164,6 +172,7 @@ def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its
     job = start(empty_topics)
     assert status(generator) == 0
     wait_for(lambda: counts_are_exact(folder, empty_topics), "counts equal to the truth", 0.5)
+    wait_for(lambda: catches(job, signal.SIGTERM), "its handler")  # all may have been counted before it was killed
     job.terminate()
     assert job.wait(PATIENCE_S) == 0
     noted = [json.loads(line) for line in (folder / "word_count.configurations.jsonl").read_text().splitlines()]

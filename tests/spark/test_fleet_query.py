@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 
 import pytest
 
@@ -37,7 +38,7 @@ def by_core(folder, log, sets):
                 made = pack_model(forecaster())
                 generation = swap_model(core, prepare_model(core.windows, job, f"{job}-forecaster", version, made))
                 write_model_file(sets, job, generation, dict(made.members))
-            core.process([IncomingSample(record, ("metrics", 0, i), str(i).encode())], NOW)
+            core.process([IncomingSample(record, ("metrics", 0, i), str(i).encode())], time.time())  # as the query's
             core.outbox.send(wire)
     return wire.sent
 

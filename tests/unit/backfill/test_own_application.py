@@ -54,7 +54,9 @@ def world(tmp_path, monkeypatch):
     monkeypatch.setattr(application, "read_orders", lambda kafka, job: {})
     monkeypatch.setattr(application, "Follower", Words())
     monkeypatch.setattr(application, "send_order", lambda kafka, one: sent.append(one))
-    return found, said, sent
+    yield found, said, sent
+    ours = {application.ORDER: "orders:replay:fix"}  # one that was killed is still there for a moment
+    wait_until(lambda: not [*application.environments_of(ours)], "the end of what was started", PATIENCE_S)
 
 
 def _state(folder, command):
