@@ -167,18 +167,21 @@ class BottleneckStage:
     """Finds the stage that limits the job's rate; its number of tasks is the ceiling of useful task slots.
 
     Of each stage a line `run_s = a + b * rows` is fitted (least squares, old batches fading by FADE); its load is `b`,
-    not the fixed cost `a`. A narrow stage lowers the ceiling only on clear evidence (CLEAR).
+    not the fixed cost `a`. A narrow stage lowers the ceiling only on clear evidence (CLEAR) that lasts (LASTS): a slow
+    task of an executor that has just come looks like it, and executors would be given back while the load rises.
     """
 
     COLD = 3  # number of first batches left out, because JVMs are cold
     SPREAD = 0.2  # least standard deviation of the rows, as a share of their mean, for a slope to mean anything
     CLEAR = 1.5  # factor by which a narrower stage's slope must exceed the widest one's
 
+    LASTS = 3  # batches in a row for which it must
     FADE = 0.95  # factor on the weight of past batches with each new one
 
     def __init__(self) -> None:
         self._batches = 0
         self._sums: dict[int, tuple[float, ...]] = {}  # of 1, x, xx, y, xy
+        self._heaviest, self._for = 0, 0  # tasks of the stage that limits the rate, and for how many batches by now
 
     def add_batch(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
         """Add one batch to the fit; empty batches and the first COLD (3) others are left out.
@@ -198,18 +201,25 @@ class BottleneckStage:
             new = (1.0, float(rows), float(rows) ** 2, run_s, rows * run_s)
             old = self._sums.get(tasks, (0.0,) * 5)
             self._sums[tasks] = tuple(self.FADE * a + b for a, b in zip(old, new, strict=True))
+        if runs:
+            before, self._heaviest = self._heaviest, self._find_heaviest()
+            self._for = self._for + 1 if self._heaviest == before else 1
 
     def tasks(self) -> int | None:
         """Return the number of tasks of the stage that limits the job's rate; None before the first batch in the fit.
 
-        It is the stage with the most tasks, unless the run time (s) of another grows over CLEAR (1.5) times as much
-        with each record; both growths must be known: six batches whose rows deviate by SPREAD (0.2) of their mean.
+        It is the stage with the most tasks, unless for LASTS (3) batches by now the run time (s) of another has grown
+        over CLEAR (1.5) times as much with each record; both growths must be known: six batches whose rows deviate by
+        SPREAD (0.2) of their mean.
         """
         known = [*self._sums]  # at once: the thread that watches Spark adds stages
         if not known:
             return None
-        widest = max(known)
-        slopes = {tasks: slope for tasks in known if (slope := self._slope(tasks)) is not None}
+        return self._heaviest if self._for >= self.LASTS else max(known)
+
+    def _find_heaviest(self) -> int:
+        widest = max(self._sums)
+        slopes = {tasks: slope for tasks in self._sums if (slope := self._slope(tasks)) is not None}
         heaviest = max(slopes, key=slopes.__getitem__, default=widest)
         if widest not in slopes or slopes[heaviest] <= self.CLEAR * max(slopes[widest], 0.0):
             return widest

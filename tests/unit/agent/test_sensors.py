@@ -1,4 +1,5 @@
 import math
+import threading
 
 import pytest
 from hypothesis import given
@@ -190,15 +191,24 @@ def test_empty_batches_are_not_looked_at():
     assert heavy.tasks() is None
 
 
-def test_the_bottleneck_is_found_while_another_thread_adds_stages(monkeypatch):
+def test_one_slow_task_of_an_executor_that_has_just_come_is_no_ceiling():
+    heavy = BottleneckStage()
+    for n in (40, 60, 30, 50, 40, 70, 50, 60, 40):
+        heavy.add_batch(n, [(8, 0.2 + 0.01 * n), (2, 0.3)])
+    heavy.add_batch(160, [(8, 0.2 + 1.6), (2, 4.3)])
+    assert heavy._find_heaviest() == 2 and heavy.tasks() == 8
+    for n in (150, 120, 90):
+        heavy.add_batch(n, [(8, 0.2 + 0.01 * n), (2, 0.3 + 0.03 * n)])
+    assert heavy.tasks() == 2  # it lasts
+
+
+def test_the_bottleneck_is_found_while_another_thread_adds_stages():
     """Offsets are sampled in one thread and batches read in another; of a new stage nothing is known yet."""
-    stages, slope = BottleneckStage(), BottleneckStage._slope
-
-    def slope_meanwhile(self, tasks):
-        stages.add_batch(100, [(len(stages._sums) + 10, 1.0)])
-        return slope(self, tasks)
-
+    stages = BottleneckStage()
     for _ in range(BottleneckStage.COLD + 1):
         stages.add_batch(100, [(4, 1.0), (2, 1.0)])
-    monkeypatch.setattr(BottleneckStage, "_slope", slope_meanwhile)
-    assert stages.tasks() == 4
+    adding = threading.Thread(target=lambda: [stages.add_batch(100, [(n, 1.0)]) for n in range(5, 400)])
+    adding.start()
+    while adding.is_alive():
+        assert stages.tasks() >= 4
+    assert stages.tasks() == 399
