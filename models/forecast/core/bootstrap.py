@@ -56,8 +56,8 @@ def few_steps_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
     Blocks of ⌈√T⌉ steps are circular (Politis and Romano 1992), so that the first and the last steps are drawn as often
     as others. So few of them, k = T ÷ ⌈√T⌉, tell too little of their scatter: the bound's distance from the ratio is
     larger by √(k/(k − 1)), and by Student's t quantile with k − 1 degrees of freedom ÷ the normal one. Of two equally
-    good forecasts twelve steps ahead one then passes beside the other in 2 to 3 % of cases with 48 to 192 steps, where
-    1.25 % is asked for (two rivals), and by `ratio_bound` in 3 to 12 %.
+    good forecasts twelve steps ahead one then passes beside the other in 3 to 4 % of cases with 48 to 192 steps, where
+    1.25 % is asked for (two rivals), and by `ratio_bound` in 4 to 11 %.
 
     Args:
         mine: (T,) losses, at least 0; a step with a NaN in either array is left out.
