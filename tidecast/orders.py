@@ -147,14 +147,13 @@ class ReplayProgress:
 
     `state`: waiting (for its first batch, or for a rate), running, paused, read (all of the range is, and is being
     published or compared), compared (and waits until it is to be published; `reason` tells the difference), done,
-    cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate
-    that it is admitted with and `rps` what it came to; `rows` of a batch that took `batch_s`, its longest tasks
-    `task_s` each and all of its tasks together `work_s`; its query was started at the wall time
-    `reading_since`. `executors` are those beyond the live job's that its schedule
-    asks for now, `executors_soon` those that it keeps if they run, `cost` what its order believes of a record. It is
-    `warm` where a dry run has taken from its first batch what makes that slow. One that is read `apart`, by so many
-    executors of an application of its own, takes nothing from live records. `ordered_at` is the wall time of the order
-    that it is said of: the clocks of both need not agree.
+    cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate that it is
+    admitted with and `rps` what it came to; of the records that its rate has allowed lately it has read the share
+    `reached`, as its batches waited; `rows` of a batch that took `batch_s`, its longest tasks `task_s` each, all of its
+    tasks together `work_s`; its query was started at the wall time `reading_since`. `executors` are those beyond the
+    live job's that its schedule asks for now, `executors_soon` those that it keeps if they run, `cost` what its order
+    believes of a record. It is `warm` where a dry run has made its first batch quick. One that is read `apart`, by so
+    many executors of its own, takes nothing from live records. Its order was of the wall time `ordered_at`.
     """
 
     id: JobName
@@ -179,6 +178,7 @@ class ReplayProgress:
     warm: bool = False
     apart: Tasks | None = None
     ordered_at: Time | None = None
+    reached: Annotated[float, Bounds(0, 1)] | None = None
     schema: int = SCHEMA
 
     def answers(self, order: ReplayOrder) -> bool:

@@ -40,6 +40,7 @@ class Futures:
         high_rps: (K,) or (S, K) live records/s that are counted at least when a replay is admitted.
         climb: how the replay comes to what is left over.
         reading_s: since its first batch was begun; None: it has not, and waits until it may.
+        reached: share of the rate that it is admitted with that the replay comes to.
     """
 
     live: Floats
@@ -54,6 +55,7 @@ class Futures:
     high_rps: Floats | float = 0.0
     climb: Climb = AT_ONCE
     reading_s: float | None = 0.0
+    reached: float = 1.0
 
     @property
     def steps(self) -> int:
@@ -77,7 +79,7 @@ class Futures:
         slots = slots - np.maximum(slots - before, 0.0) * late
         served, live = slots * self.slot_rps[:, None], np.maximum(self.live, self.high_rps)
         rps = self.climb.admitted_rps(self._begun_s(served, live), self.step_s, served, live) / self.cost[:, None]
-        return np.minimum(rps, self.most_rps) * self._is_enough(GOING_FREE, served, live)
+        return self.reached * np.minimum(rps, self.most_rps) * self._is_enough(GOING_FREE, served, live)
 
     def _begun_s(self, served: Floats, live: Floats) -> Floats:
         """(K,) or (..., S, K) seconds at the end of each step since the replay's first batch was begun, 0 before it."""

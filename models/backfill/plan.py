@@ -49,12 +49,14 @@ class OtherBackfill(NamedTuple):
         extra: (K,) executors of its schedule.
         most_rps: replayed records/s that it was ordered to have at most.
         reading_s: since its first batch was begun; None: it has had none.
+        reached: share of the rate that it is admitted with that it comes to.
     """
 
     records: float
     extra: Integers
     most_rps: float = math.inf
     reading_s: float | None = 0.0
+    reached: float = 1.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +72,7 @@ class Surroundings:
         running, extra_now: executors that run now, and how many of them are a backfill's.
         seed, count: of the futures.
         others: backfills that go first.
-        most_rps, reading_s: as of `Futures`, of this backfill.
+        most_rps, reading_s, reached: as of `Futures`, of this backfill.
         high_rps, climb: likewise, of all.
         slot_most_rps: likewise of each slot of the most executors: the box of a contract that states none.
     """
@@ -90,6 +92,7 @@ class Surroundings:
     high_rps: Floats | float = 0.0
     climb: Climb = AT_ONCE
     reading_s: float | None = 0.0
+    reached: float = 1.0
 
     def futures(self, work: ReplayWork) -> Futures:
         """Draw what may come; backfills that go first are to this one what live records are."""
@@ -99,9 +102,11 @@ class Surroundings:
         box_rps = self.slot_most_rps * float(self.fleet.worth[self.fleet.most])
         futures = replace(futures, high_rps=self.high_rps, climb=self.climb)
         for other in self.others:
-            its = replace(futures, most_rps=min(other.most_rps, box_rps), reading_s=other.reading_s)
+            most_rps = min(other.most_rps, box_rps)
+            its = replace(futures, most_rps=most_rps, reading_s=other.reading_s, reached=other.reached)
             futures = taken_by(its, other.extra, other.records)
-        return replace(futures, most_rps=min(self.most_rps, box_rps), reading_s=self.reading_s)
+        most_rps = min(self.most_rps, box_rps)
+        return replace(futures, most_rps=most_rps, reading_s=self.reading_s, reached=self.reached)
 
     def steps_to(self, by_s: float) -> int:
         """Return the whole steps until a deadline, seconds from now.

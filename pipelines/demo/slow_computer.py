@@ -25,7 +25,7 @@ class FittedRun(NamedTuple):
     """What a run takes in place of what was configured.
 
     Attributes:
-        settings: with the highest load that the computer carries.
+        settings: with the highest load that the computer carries, and more time for its backfill.
         contract: changes of the main job's contract, as `own_contracts.with_contract` takes them; {} for none.
         said: in a sentence what was changed, and why; "" where nothing was.
     """
@@ -36,7 +36,7 @@ class FittedRun(NamedTuple):
 
 
 def fit_run(settings: Settings, lead_s: float, slowness: float) -> FittedRun:
-    """Fit a run to a computer: its highest load, and what executors are first believed to take until they are of use.
+    """Fit a run to a computer: its load, its backfill's deadline, and when executors are first believed to be of use.
 
     A load that the settings state stays, as does one for the policy `schedule`, whose timetable is of the whole load;
     then the contract stays, too.
@@ -50,13 +50,14 @@ def fit_run(settings: Settings, lead_s: float, slowness: float) -> FittedRun:
         return FittedRun(settings, {}, "")
     slower = slowness / ROOM
     peak_rps = round(max(PEAK_RPS / slower**FALL, LEAST_RPS), 1)
-    replay = settings.replay.model_copy(update={"peak_rps": peak_rps})
-    longer_s = round(lead_s * slower, 1)
+    longer_s, publish_s = round(lead_s * slower, 1), round(settings.replay.publish_s * slower, 1)
+    replay = settings.replay.model_copy(update={"peak_rps": peak_rps, "publish_s": publish_s})
     return FittedRun(
         settings.model_copy(update={"replay": replay}), {"planning": {"lead_s": longer_s}},
         f"Python runs {slowness:.1f} times as slowly here as on the computers that the load was chosen for. So the "
         f"load's peak is {peak_rps:g} records/s instead of {PEAK_RPS:g} (the setting replay.peak_rps overrides it), "
-        f"and a new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}.",
+        f"a new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}, and the backfill is "
+        f"due {publish_s:g} s after the live load instead of {settings.replay.publish_s:g}.",
     )  # fmt: skip
 
 

@@ -23,6 +23,8 @@ FIXED = 0.3
 records, too."""
 SPLIT = 2.0
 """How many times as long as they should tasks may take where more records are more tasks: then fewer are read."""
+FADE = 0.7
+"""Weight of all batches before, in that of the newest one, in what a replay comes to of its rate."""
 COLD_S = 2.0
 """What a task of a query's first batch is believed to take whatever it reads: executors load what it runs, seconds."""
 
@@ -141,3 +143,36 @@ class Debt:
     def owe(self, rows: int, rps: float, seconds: float) -> None:
         """Add a batch that took so many seconds, in which the rate went on."""
         self.rows = max(self.rows + rows - rps * seconds, 0.0)
+
+
+@dataclass
+class Reached:
+    """What share of the records that its rate has allowed a replay has read: the rest went by while it waited.
+
+    Batches wait for pauses between live ones, for the driver, and for cores; and few or short tasks use no more of what
+    is left over than they can.
+
+    Attributes:
+        read, allowed: records of the newest batches, and those that the rate allowed from one's end to the next one's.
+        since: allowed since the end of the newest one; None before the first one's.
+    """
+
+    read: float = 0.0
+    allowed: float = 0.0
+    since: float | None = None
+
+    def allow(self, rps: float, seconds: float) -> None:
+        """Count what a rate has allowed in so many seconds."""
+        if self.since is not None:
+            self.since += rps * seconds
+
+    def end(self, rows: int) -> None:
+        """Count a batch that has ended, but for the first one: executors loaded what it runs."""
+        if self.since is not None:
+            self.read, self.allowed = FADE * self.read + rows, FADE * self.allowed + self.since
+        self.since = 0.0
+
+    @property
+    def share(self) -> float | None:
+        """0 to 1; None before the second batch, or where nothing was allowed."""
+        return min(self.read / self.allowed, 1.0) if self.allowed > 0 else None

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 EARLY = 0.5
@@ -17,6 +18,26 @@ NEWEST = 0.2
 """Weight of the newest pause in the usual one."""
 UNSEEN_S = 2.0
 """Seconds without a look, as while there was no replay, after which it is not known when the pause began."""
+
+
+LONGEST_S, SHORTEST_S = 5.0, 1.0
+"""Seconds that a batch that is due waits for a pause, at most; where live batches leave none it would wait in vain for
+good. On a computer three times as slow as usual half of a backfill's time went into waiting."""
+
+
+@dataclass(frozen=True)
+class Patience:
+    """How long a replay's batch that is due waits for a pause; half as long after each one that waited in vain.
+
+    Attributes:
+        seconds: after which it begins beside live ones: they leave no pause, or its trigger never falls into one.
+    """
+
+    seconds: float = LONGEST_S
+
+    def after(self, in_vain: bool) -> Patience:
+        """Return that of the next batch, by whether one has waited in vain; back to what it was where pauses come."""
+        return Patience(max(self.seconds / 2, SHORTEST_S) if in_vain else min(self.seconds * 2, LONGEST_S))
 
 
 class LivePauses:

@@ -6,7 +6,8 @@ import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import WORTH, Debt, Pace, apart_s, fixed_part, most_owed, rows_per_batch
+from tidecast.replay.pace import WORTH, Debt, Pace, Reached, apart_s, fixed_part, most_owed, rows_per_batch
+from tidecast.replay.pauses import Patience
 from tidecast.replay.source import places_read
 from tidecast.replay.staged import StagedRange, rows_at_once
 from tidecast.spark.admission import Admission
@@ -16,8 +17,6 @@ from tidecast.spark.sensors import Partition
 
 READING = "Processing new data"
 """How Spark says in a query's status that a batch is run that reads records."""
-PATIENCE_S = 5.0
-"""After which a batch that is due begins beside live ones: they leave no pause, or its trigger never falls into one."""
 
 
 class ReplayQuery:
@@ -53,7 +52,8 @@ class ReplayQuery:
         self._unit = rows_at_once(order) if order.table else len(self._first)
         self._worth = self._unit * (1 if order.table else WORTH)
         self._rps = 0.0
-        self._debt, self._paid_at = Debt(), time.monotonic()
+        self._debt, self._reached, self._paid_at = Debt(), Reached(), time.monotonic()
+        self._patience, self._in_vain = Patience(), False
 
     def poll(self) -> bool:
         """Read what its batches tell; return whether all of the range is committed.
@@ -84,7 +84,7 @@ class ReplayQuery:
 
         Args:
             rps: records per wall second.
-            may_begin: whether live records leave room for a batch now; else it waits, for PATIENCE_S at most.
+            may_begin: whether live records leave room for a batch now; else it waits as long as `Patience` has it.
 
         Raises:
             tidecast.spark.admission.AdmissionError: its source takes no limit.
@@ -98,6 +98,7 @@ class ReplayQuery:
             self._began = None  # the time until it goes on is no batch's
         now = time.monotonic()
         self._debt.pay(self._rps, now - self._paid_at)
+        self._reached.allow(self._rps, now - self._paid_at)
         self._rps, self._paid_at = rps, now
         if rows:
             self._debt.forgive(most_owed(rps, self._worth, self._order.records - self._done()))
@@ -106,7 +107,8 @@ class ReplayQuery:
             rows, self._due_since = 0, None  # the rate has not allowed it until now, or Spark would go on at once
         else:
             self._due_since = now if self._due_since is None else self._due_since
-            if not may_begin and now - self._due_since <= PATIENCE_S:
+            self._in_vain = not may_begin and now - self._due_since > self._patience.seconds
+            if not may_begin and not self._in_vain:
                 rows = 0  # live records need the cores
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)
@@ -122,11 +124,11 @@ class ReplayQuery:
         done = self._done()
         if self._pace is None or self.newest is None:
             return {"done": done, "reading_since": self._reading_since}
-        pace, came = self._pace, self._came
+        pace, came, reached = self._pace, self._came, self._reached.share
         return {
             "done": done, "rps": None if came is None else round(came, 3), "rows": pace.rows,
             "batch_s": round(self.newest.batch_s, 3), "task_s": round(pace.task_s, 3), "work_s": round(pace.work_s, 3),
-            "reading_since": self._reading_since,
+            "reading_since": self._reading_since, "reached": None if reached is None else round(reached, 3),
         }  # fmt: skip
 
     def stop(self) -> None:
@@ -151,8 +153,12 @@ class ReplayQuery:
 
     def _owe(self, batch: Batch) -> None:
         """The next batch is read when the rate has made up for this one, and live records have had as long."""
+        now = time.monotonic()
         self._debt.owe(batch.rows, self._rps, batch.batch_s)
-        self._paid_at = time.monotonic()
+        self._reached.allow(self._rps, now - self._paid_at)
+        self._reached.end(batch.rows)
+        self._patience, self._in_vain = self._patience.after(self._in_vain), False
+        self._paid_at = now
         alone = self._order.apart is not None
         self._next_at = self._paid_at + (0.0 if alone else apart_s(batch.batch_s) - batch.batch_s)
 

@@ -23,6 +23,8 @@ from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.start import SLOW_START_S
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
 
+LEAST_REACHED = 0.05
+"""Share of its rate that a replay is taken to come to at least, however little its newest batches read."""
 COST_DEVIATION = 0.1
 """Standard deviation of the logarithm of what a replayed record costs, in units of a live one."""
 LEAST_WEIGHT = 1e-3
@@ -79,6 +81,16 @@ class JobNow(NamedTuple):
         if said is None or said.reading_since is None:
             return None
         return max(self.now_s - said.reading_since, 0.0)
+
+    def reached(self, order: ReplayOrder) -> float:
+        """Return the share of the rate that it is admitted with that an order's replay comes to, as its batches told.
+
+        Those of its slow start tell nothing.
+        """
+        said, reading_s = self.said(order), self.reading_s(order)
+        if said is None or said.reached is None or reading_s is None or reading_s < SLOW_START_S:
+            return 1.0
+        return max(said.reached, LEAST_REACHED)
 
     def by_s(self, order: ReplayOrder) -> float:
         """Return the seconds until an order's deadline; negative where it has passed."""
@@ -144,6 +156,7 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
         moment.known, moment.now_s, grid, order.executors_at(job_now), order.most_rps, _first(order, moment, grid),
         moment.reading_s(order), admitted_rps,
     )  # fmt: skip
+    around = replace(around, reached=moment.reached(order))
     return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)
 
 
@@ -188,7 +201,13 @@ def _first(order: ReplayOrder, moment: JobNow, grid: StepGrid) -> tuple[OtherBac
     )
     found = (moment.orders[name] for _, name in earlier)
     return tuple(
-        OtherBackfill(moment.left(one), _extra(one, moment, grid), one.most_rps or math.inf, moment.reading_s(one))
+        OtherBackfill(
+            moment.left(one),
+            _extra(one, moment, grid),
+            one.most_rps or math.inf,
+            moment.reading_s(one),
+            moment.reached(one),
+        )
         for one in found
     )
 

@@ -161,6 +161,34 @@ def test_no_more_than_the_controller_s_box_is_counted_on_however_little_a_record
     assert plan_order(due(cost=0.05, records=1_000_000), moment()).replay_rps.max() <= 800
 
 
+def test_a_replay_that_comes_to_half_of_its_rate_is_planned_at_that_once_its_slow_start_is_over():
+    standing = with_plan(due(), plan_order(due(), moment()), moment())
+
+    def looked(reached, reading_s=600.0, first=()):
+        said = progress(done=100_000, admitted_rps=150.0, reading_since=NOW + 600 - reading_s, reached=reached)
+        orders, told = [standing, *(one for one, _ in first)], [said, *(its for _, its in first)]
+        return look_again(standing, moment(now_s=NOW + 600, orders=orders, progress=told))
+
+    as_admitted, half = looked(None), looked(0.5)
+    assert half.kept_chance < as_admitted.kept_chance
+    assert half.plan.extra.sum() > as_admitted.plan.extra.sum()
+    assert looked(1.0).kept_chance == as_admitted.kept_chance
+    assert looked(0.0).plan.replay_rps[0] > 0
+
+    around = surroundings(moment().known, NOW, grid_until(moment().known, HOUR), reading_s=600.0)
+    extra = np.full(around.futures(ReplayWork(1.0)).steps, 2)
+    whole, third = (replace(around, reached=r).futures(ReplayWork(1.0)).replay_rps(extra) for r in (1.0, 1 / 3))
+    assert third == pytest.approx(whole / 3)
+    assert looked(0.1, SLOW_START_S - 1).kept_chance == looked(None, SLOW_START_S - 1).kept_chance
+
+    def chance_behind(reached):
+        sooner = order("sooner", 100_000, by=NOW + HOUR / 2, sure=0.9)
+        its = progress("sooner", 10_000, records=100_000, reading_since=NOW, reached=reached)
+        return looked(None, first=[(sooner, its)]).kept_chance
+
+    assert chance_behind(1.0) < chance_behind(0.2) < as_admitted.kept_chance  # which leaves the more now
+
+
 @pytest.mark.parametrize(("admitted_rps", "share"), [(None, 1.0), (170.0, 1.0), (60.0, 0.92), (0.0, 0.92)])
 def test_one_whose_rate_has_fallen_as_live_records_did_not_bear_it_climbs_again(admitted_rps, share):
     standing = with_plan(due(), plan_order(due(), moment()), moment())

@@ -5,8 +5,9 @@ from types import SimpleNamespace
 import pytest
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import Debt
-from tidecast.replay.query import PATIENCE_S, READING, ReplayQuery
+from tidecast.replay.pace import Debt, Reached
+from tidecast.replay.pauses import LONGEST_S, Patience
+from tidecast.replay.query import READING, ReplayQuery
 from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_at_once
 from tidecast.spark.admission import Admission, AdmissionError
 
@@ -50,7 +51,8 @@ class Batches:
         self.query.__dict__.update(
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
             _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
-            _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None,
+            _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _reached=Reached(),
+            _patience=Patience(), _in_vain=False,
             _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
@@ -100,16 +102,33 @@ def test_while_a_batch_is_read_the_next_one_is_not_admitted(monkeypatch):
     assert told.admitted == [1, 0, 1]
 
 
-def test_where_no_pause_holds_one_a_batch_that_is_due_waits_some_seconds_at_most(monkeypatch):
+def waits(told, has_pause):
+    """Seconds that a batch waits which is due now, where live records' pauses begin at some quarters of a second."""
+    due = told.now
+    while True:
+        in_pause = has_pause(told.now)
+        told.query.admit(1e4, may_begin=in_pause)
+        if told.admitted[-1] and (not in_pause or has_pause(told.now + 0.25)):  # a pause that Spark falls into
+            waited_s = told.now - due
+            told.reads(200, batch_s=0.0)
+            return waited_s
+        told.now += 0.25
+
+
+def test_where_no_pause_holds_one_a_batch_that_is_due_waits_ever_shorter(monkeypatch):
     """Pauses that come by, and are over before the replay's trigger, do not make it wait anew."""
-    told, begins = Batches(monkeypatch), []
-    for _ in range(2):
-        due = told.now
-        while not begins or begins[-1] < due:
-            in_pause = told.now % 1.0 == 0.75
-            told.query.admit(1e4, may_begin=in_pause)
-            if told.admitted[-1] and not in_pause:
-                begins.append(told.now)
-            told.now += 0.25
-        assert PATIENCE_S < begins[-1] - due <= PATIENCE_S + 0.5
-        told.reads(200, batch_s=0.0)
+    told = Batches(monkeypatch)
+    waited = [waits(told, lambda now: now % 1.0 == 0.75) for _ in range(6)]
+    assert waited[0] > LONGEST_S
+    for seconds, expected in zip(waited, (5.0, 2.5, 1.25, 1.0, 1.0, 1.0), strict=True):
+        assert expected < seconds <= expected + 0.5
+
+
+def test_once_pauses_come_again_it_waits_for_them(monkeypatch):
+    told = Batches(monkeypatch)
+    for _ in range(5):
+        waits(told, lambda now: False)
+    until = told.now + 60.0
+    while told.now < until:
+        waits(told, lambda now: now % 1.0 in (0.5, 0.75))
+    assert LONGEST_S < waits(told, lambda now: False) <= LONGEST_S + 0.5

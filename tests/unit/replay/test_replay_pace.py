@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, apart_s, fixed_part, most_owed, rows_per_batch
+from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, Reached, apart_s, fixed_part, most_owed, rows_per_batch
 
 TASK_S, PARTITIONS = 0.5, 4
 
@@ -112,3 +112,24 @@ def test_at_the_end_of_a_range_no_debt_takes_longer_than_an_interval(rps, left, 
     debt.forgive(most_owed(rps, 32, left))
     debt.pay(rps, wait_s)
     assert debt.rows == pytest.approx(0, abs=1e-9)
+
+
+def test_what_a_replay_comes_to_is_what_its_newest_batches_read_of_what_the_rate_allowed():
+    reached = Reached()
+    reached.allow(50.0, 20.0)  # before its first batch has ended nothing is told
+    reached.end(32)
+    assert reached.share is None
+    reached.allow(50.0, 3.0)
+    reached.allow(10.0, 5.0)
+    reached.end(100)
+    assert reached.share == pytest.approx(100 / 200)
+    reached.allow(0.0, 60.0)  # paused
+    reached.allow(50.0, 2.0)
+    reached.end(100)
+    assert reached.share == pytest.approx((70 + 100) / (140 + 100))
+    for _ in range(20):
+        reached.allow(50.0, 10.0)
+        reached.end(125)
+    assert reached.share == pytest.approx(0.25, abs=0.001)
+    reached.end(10_000)
+    assert reached.share == 1.0
