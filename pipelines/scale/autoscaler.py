@@ -30,6 +30,7 @@ from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.scale.turn import Turn, stand_by
+from pipelines.spark.checkpoint.operator_name import name_for_frames, name_for_rows
 from pipelines.spark.query_session import query_session, spread_state
 from pipelines.spark.wall_clock import ClockWatch, jvm_clock
 
@@ -63,6 +64,7 @@ def start_query(
         BrokerError: no broker, or a topic is not there.
         SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks.
         pyspark.errors.PySparkException: Spark refuses trigger or checkpoint.
+        OSError: the checkpoint cannot be read or written.
     """
     scaling, store = settings.autoscaler, None
     if settings.serving.path == "fast":
@@ -93,6 +95,7 @@ def start_query(
     if rehearsal is not None:
         writer = writer.format("noop").option("checkpointLocation", str(rehearsal))
         return writer.trigger(processingTime=REHEARSED_EVERY).start()
+    name_for_rows(checkpoint)
     return (
         writer.queryName("autoscaler")
         .format("kafka")
@@ -182,6 +185,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         run_until(stop, lambda: start_query(spark, settings, checkpoint, begun.learned), watch_clock, remedy)
         begun.end()
         watch.join(END_S)
+        name_for_frames(checkpoint)
         turn.hand_over()
     spark.stop()
     if turn.lost:

@@ -15,12 +15,10 @@ from pipelines.scale.contracts import AcceptedContracts
 from pipelines.scale.grants import Grants
 from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.processor import UNKNOWN_S, Scaler
-from pipelines.spark.frames import rows_of
 from tidecast.messages import encode
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
 
 OUTPUT = "topic string, key string, value string, signature string"
 UNSIGNED = Signer()
@@ -95,7 +93,7 @@ def wall_time(rows: list[dict[str, Any]]) -> float:
 
 def add_scaling_step(source: DataFrame, processor: Any) -> DataFrame:
     """Return what a processor of `make_stateful_processor` sends, as OUTPUT, for records with the key `key`."""
-    return source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "ProcessingTime")
+    return source.groupBy("key").transformWithState(processor, OUTPUT, "Update", "ProcessingTime")
 
 
 def make_stateful_processor(
@@ -120,23 +118,21 @@ def make_stateful_processor(
         grants: what jobs were granted of their pools; None: there are none.
         clock: the time of a step; another one where records of the past are decided on.
     """
-    import pandas as pd
+    from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+    message = Row("topic", "key", "value", "signature")
 
     class AutoscalerProcessor(StatefulProcessor):  # Spark calls by these names
         def init(self, handle: StatefulProcessorHandle) -> None:
             self.handle = handle
             self.state = handle.getValueState("memory", "json string")
 
-        def handleInputRows(
-            self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
-        ) -> Iterator[pd.DataFrame]:
+        def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
             """Run one step with a job's new records, update its state, and yield what to send as rows of OUTPUT."""
-            return self._step(key[0], [record for frame in rows for record in rows_of(frame)], timerValues)
+            return self._step(key[0], [row.asDict() for row in rows], timerValues)
 
-        def handleExpiredTimer(
-            self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any
-        ) -> Iterator[pd.DataFrame]:
+        def handleExpiredTimer(self, key: tuple[str], timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
             """Run one step of a silent job; the timer that fired is deleted by Spark."""
             return self._step(key[0], [], timerValues, expiredTimerInfo.getExpiryTimeInMs())
 
@@ -145,7 +141,7 @@ def make_stateful_processor(
 
         def _step(
             self, job: str, rows: list[dict[str, Any]], timers: Any, fired_ms: int | None = None
-        ) -> Iterator[pd.DataFrame]:
+        ) -> Iterator[Row]:
             planned_ms, held = timers.getCurrentProcessingTimeInMs(), self.state.get()
             granted = None if grants is None else grants.of(job)
             scaler = Scaler(job, accepted.of(job), policy, mode, learned, store, granted)
@@ -156,9 +152,8 @@ def make_stateful_processor(
                 self.state.update((done.kept,))
             if done.timer_ms != done.stood_ms or done.kept is None:
                 self._set_timer(done, held is not None, fired_ms)
-            if done.sent:
-                told = [(*one, _signature(signer, job, *one)) for one in done.sent]
-                yield pd.DataFrame(told, columns=["topic", "key", "value", "signature"])
+            for one in done.sent:
+                yield message(*one, _signature(signer, job, *one))
 
         def _set_timer(self, done: Stepped, was_known: bool, fired_ms: int | None) -> None:
             stood: Iterable[int] = () if done.stood_ms is None else (done.stood_ms,)

@@ -14,11 +14,10 @@ from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
 from pipelines.kafka.spark import KEY, spark_options, topic_out
-from pipelines.spark.frames import rows_of
+from pipelines.spark.checkpoint.operator_name import name_for_rows
 
 if TYPE_CHECKING:
-    import pandas as pd
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, Row
     from pyspark.sql.streaming.query import StreamingQuery
 
 OUTPUT = "topic string, key string, value string"
@@ -41,7 +40,7 @@ def add_serving_step(
         Streaming DataFrame of strings topic ("forecasts", "heartbeats" or "rejects"), key and value (JSON).
     """
     processor = _processor(settings.training.step_s, folder, known, epoch, oldest_s)
-    return source.groupBy("key").transformWithStateInPandas(processor, OUTPUT, "Update", "None")
+    return source.groupBy("key").transformWithState(processor, OUTPUT, "Update", "None")
 
 
 def start_query(
@@ -65,6 +64,7 @@ def start_query(
 
     Raises:
         BrokerError, SettingsError: no broker is set, or a security option that Java's client cannot follow.
+        OSError: the checkpoint cannot be read or written.
         pyspark.errors.AnalysisException: the Kafka package is missing, or the query is not valid.
     """
     source = (
@@ -80,6 +80,7 @@ def start_query(
     served = add_serving_step(source, settings, folder, known, epoch, oldest_s)
     messages = served.selectExpr(topic_out(settings.kafka), "key", "value")
     writer = messages.writeStream.queryName("serving").format("kafka")
+    name_for_rows(checkpoint)
     query: StreamingQuery = (
         writer.options(**spark_options(settings.kafka))
         .option("checkpointLocation", str(checkpoint))
@@ -91,30 +92,29 @@ def start_query(
 
 
 def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, oldest_s: float) -> Any:
-    import pandas as pd
+    from pyspark.sql import Row
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+    message = Row("topic", "key", "value")
 
     class ServingProcessor(StatefulProcessor):  # Spark calls by these names
         def init(self, handle: StatefulProcessorHandle) -> None:
             self.state = handle.getValueState("kept", "kept binary")
 
-        def handleInputRows(
-            self, key: tuple[str], rows: Iterator[pd.DataFrame], timerValues: Any
-        ) -> Iterator[pd.DataFrame]:
+        def handleInputRows(self, key: tuple[str], rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:
             """Serve one job's new records of a micro-batch by partition and offset; update its state, if it has any.
 
             Args:
                 key: (the job's name,).
-                rows: frames with columns key, value, partition and offset.
+                rows: with key, value, partition and offset.
                 timerValues: not used.
 
             Yields:
-                One frame of string columns topic, key and value (JSON), to be sent to Kafka; none without a message.
+                Rows of OUTPUT, to be sent to Kafka.
             """
             from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
 
-            records = [record for frame in rows for record in rows_of(frame)]
-            records.sort(key=lambda row: (row["partition"], row["offset"]))
+            records = sorted((row.asDict() for row in rows), key=lambda row: (row["partition"], row["offset"]))
             stored = self.state.get()
             before = None if stored is None else bytes(stored[0])
             step = FleetStep(key[0], step_s, folder, known, epoch, oldest_s)
@@ -123,8 +123,8 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
                 self.state.update((after,))
             elif stored is not None:  # of an earlier release, which kept one for every key
                 self.state.clear()
-            if messages:
-                yield pd.DataFrame([(t, k, v.decode()) for t, k, v in messages], columns=["topic", "key", "value"])
+            for topic, name, value in messages:
+                yield message(topic, name, value.decode())
 
         def close(self) -> None:
             pass

@@ -34,6 +34,7 @@ from pipelines.serve.stream.fleet_query import start_query
 from pipelines.serve.stream.fleet_step import model_files, read_model_file, write_model_file
 from pipelines.serve.stream.server import TAIL, needed_from, read_samples
 from pipelines.spark.checkpoint.lock import CheckpointLock
+from pipelines.spark.checkpoint.operator_name import name_for_frames
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.query_session import query_session, refuse_spread, spread_state
 from pipelines.spark.wall_clock import jvm_clock
@@ -116,6 +117,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
                 with closing(Claim(settings.kafka, publisher, SERVING, name)) as claim:
                     if has_come(lock, claim, stop):
                         run(claim)
+                        name_for_frames(checkpoint)
                         lock.hand_over()
         spark.stop()
 

@@ -4,10 +4,10 @@ import dataclasses
 import json
 import time
 
-import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pyspark.sql import Row
 from pyspark.sql.streaming.tws_tester import TwsTester
 
 from models.policy.live.memory import fresh
@@ -53,9 +53,9 @@ class Query:
     def batch(self, at_ms, *rows):
         """Run a micro-batch that is planned at `at_ms`: as in Spark, records first, then the timers that are due."""
         self.tester._currentProcessingTimeMs = at_ms
-        told = self.tester.testInPandas("orders", pd.DataFrame(rows)) if rows else pd.DataFrame()
+        told = self.tester.test("orders", [Row(**one) for one in rows]) if rows else []
         self.tester._handleExpiredTimers()
-        return list(told.get("topic", ()))
+        return [one.topic for one in told]
 
     def timers(self):
         self.handle.setGroupingKey("orders")
