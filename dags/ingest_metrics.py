@@ -9,8 +9,9 @@ Records that break a rule go to the table `quarantine`, with the reasons. If new
 `metrics` says so, and that starts the training of forecasters. If a load or the error of its forecasts has changed for
 good, the asset `drift` says since when and by how much.
 
-Two troubles fail the run at its end, with a message that says what helps: the broker no longer has what a topic needs;
-or records of several jobs are ahead of this computer's clock, which then seems to be behind. The rest is ingested.
+Three troubles fail the run at its end, with a message that names the topic: the broker no longer has what it needs; its
+quality gate itself failed; or records of several jobs are ahead of this computer's clock, which then seems to be
+behind. The other topics are ingested.
 """
 
 from datetime import timedelta
@@ -70,7 +71,6 @@ def ingest_metrics() -> None:
 
         Raises:
             PartitionError: no such partition, or its hour is not over (no retry).
-            QualityError: the quality gate failed (no retry).
             BrokerError, kafka.errors.KafkaError: no broker, or no such topic; it stopped answering.
             JavaError, JarsError: Spark cannot start.
             SettingsError, OSError, PySparkException: a wrong setting; the lake cannot be written; a Spark job failed.
@@ -96,7 +96,7 @@ def ingest_metrics() -> None:
 
         Raises:
             OffsetsError: the broker no longer has what a topic needs, or has another topic of that name; a table's log
-                cannot be read; or this computer's clock seems to be behind (no retry).
+                cannot be read; its quality gate failed; or this computer's clock seems to be behind (no retry).
         """
         from pipelines.ingest import refuse_troubles
 

@@ -21,6 +21,7 @@ from pipelines.ingest.columns import KINDS
 from pipelines.ingest.counts import count_nothing, count_range, no_counts
 from pipelines.ingest.drift import find_drift_events
 from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine, plan_range, read_history
+from pipelines.ingest.quality import QualityError, apply_rules, great_expectations
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
@@ -56,10 +57,11 @@ def ingest(
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
         was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records, its table's
-        log is damaged or this computer's clock seems to be behind, or why no drifts were looked for; else empty: one
-        topic's stops no other, and `refuse_troubles` raises it). An earlier partition that had to be finished first is
-        left out. Second, the new drift events (`drift.newest_drift` has their keys), at most one per job; none where no
-        metrics were stored. A job whose times span over 10⁶ steps is logged and not checked.
+        log is damaged, its quality gate failed or this computer's clock seems to be behind, or why no drifts were
+        looked for; else empty: one topic's stops no other, and `refuse_troubles` raises it). An earlier partition that
+        had to be finished first is left out. Second, the new drift events (`drift.newest_drift` has their keys), at
+        most one per job; none where no metrics were stored. A job whose times span over 10⁶ steps is logged and not
+        checked.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
@@ -67,13 +69,11 @@ def ingest(
         LakeFullError: its file system is full, or has become read-only; earlier topics stay.
         LakeOvertakenError: another ingest took records of the topic meanwhile; likewise, and it may be tried again.
         BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
-        QualityError: the quality gate failed; nothing of that topic is committed.
         SettingsError, ValueError: a setting is wrong; a security option is unknown.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
         OSError: the log of a table cannot be read now, or `var/spark` not be created.
         Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.
     """
-    from pipelines.ingest.quality import great_expectations
     from pipelines.spark.query_session import query_session
 
     settings = load()
@@ -113,7 +113,7 @@ def refuse_troubles(counts: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise where an ingest could not take a topic, or look for drifts, by the counts that `ingest` returns.
 
     Raises:
-        OffsetsError: the broker no longer has what a topic needs, or has another topic of its name.
+        OffsetsError: there is a trouble; it names each topic and what was wrong, as `ingest` says.
     """
     if troubles := [f"{topic}: {one['trouble']}" for topic, one in counts.items() if one["trouble"]]:
         raise OffsetsError("\n".join(troubles))
@@ -159,20 +159,23 @@ def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_
 
 
 def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[str, dict[str, Any]]:
-    """Read, validate and commit every range, in order; none of one by which this computer's clock seems to be behind.
+    """Read, validate and commit every range, in order; nothing of one whose gate fails or by which the clock is behind.
 
     Returns:
-        By topic, the counts that `ingest` returns; of a topic with two ranges, those of the second.
+        By topic, the counts that `ingest` returns; of a topic with two ranges, those of the second, or the trouble of
+        the first: then the second is left, as nobody would look for the first one's refused rows behind it.
 
     Raises:
-        QualityError: the quality gate failed; ranges before are committed.
-        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; likewise.
+        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; ranges before are
+            committed.
     """
-    counts = {}
+    counts: dict[str, dict[str, Any]] = {}
     for r in ranges:
+        if r.topic in counts and counts[r.topic]["trouble"]:
+            continue
         try:
             counts[r.topic] = _take(spark, settings, r) if r.is_due else count_nothing(settings, r)
-        except (ClockError, OffsetsError) as error:
+        except (ClockError, OffsetsError, QualityError) as error:
             _log.error("%s: %s", r.topic, error)
             counts[r.topic] = no_counts(settings, r.topic, str(error))
     return counts
@@ -180,7 +183,6 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
 
 def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
-    from pipelines.ingest.quality import apply_rules
 
     kind, root = KINDS[r.topic], lake_folder(settings)
     records = _records(spark, settings, r)

@@ -6,10 +6,15 @@ import json
 
 import pytest
 
+from configs.settings import load
 from pipelines.bench.borders.compare import READERS, ingested_verdicts
 from pipelines.bench.borders.corpus import make_corpus
+from pipelines.ingest import run
 from pipelines.ingest.columns import KINDS, PLACE, QUARANTINED, spark_columns
+from pipelines.ingest.offsets import OffsetsError, Range
 from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
+from pipelines.lake import tables as lake
+from pipelines.lake.folder import lake_folder
 from tests.fakes.records import GOOD, NOW, bad_records, record
 
 pytestmark = pytest.mark.spark
@@ -94,6 +99,26 @@ def test_a_rule_that_cannot_run_stops_the_gate(spark):
 
     with pytest.raises(QualityError, match="colour"):
         apply_rules(spark.range(3), [QualityRule("colour")], ("id",))
+
+
+def test_a_gate_that_fails_for_a_topic_keeps_no_other_from_being_taken_and_is_said(spark, tmp_path, monkeypatch):
+    """The failing one has two records under one offset, of which the gate cannot tell which it refuses."""
+    bad, good = [(b"word_count", value, 0, 0) for value in (b"{", b"{")], [(b"word_count", record("outcomes"), 0, 0)]
+    columns = "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int"
+    frames = {
+        topic: spark.createDataFrame([(*row, None, 0) for row in rows], columns)
+        for topic, rows in {"forecasts": bad, "outcomes": good}.items()
+    }
+    monkeypatch.setattr(run, "_records", lambda spark, settings, r: frames[r.topic])
+    hour = "2014-10-22T04"
+    begun = lake.Origin("forecasts", "id", hour, {0: 0}, {0: 1}, NOW, 0, 1, {})
+    first = Range("forecasts", "id", hour, {0: 0}, {0: 1}, NOW, None, unfinished=begun)
+    ranges = [first, *(Range(topic, "id", "2014-10-22T05", {0: 0}, {0: 1}, NOW, behind=-1) for topic in frames)]
+    counts = run.ingest_ranges(spark, load(var=tmp_path), ranges)
+    assert (counts["outcomes"]["stored"], counts["outcomes"]["trouble"], counts["forecasts"]["stored"]) == (1, "", 0)
+    with pytest.raises(OffsetsError, match=r"^forecasts: .*rows were lost"):
+        run.refuse_troubles(counts)
+    assert not lake.exists(lake_folder(load(var=tmp_path)), "forecasts"), "nor what came behind the refused rows"
 
 
 def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):

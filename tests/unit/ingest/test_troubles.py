@@ -40,7 +40,7 @@ def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_s
     monkeypatch.setattr(run, "ingest_ranges", lambda *_: stored)
     monkeypatch.setattr(run, "find_drift_events", damaged)
     monkeypatch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: spark)
-    monkeypatch.setattr("pipelines.ingest.quality.great_expectations", lambda: None)
+    monkeypatch.setattr(run, "great_expectations", lambda: None)
     counts, drifts = run.ingest("2014-10-22T04")
     assert (counts["metrics"]["stored"], drifts) == (7, [])
     with pytest.raises(OffsetsError, match=r"its rows are stored.*ValueError: forecasts/part-0.parquet: not Parquet$"):
