@@ -32,7 +32,7 @@ def maintain_lake() -> None:
         """Remove versions of registered models beyond `mlflow.kept_versions`; returns their number by model.
 
         Raises:
-            RegistryError: MLflow does not answer, or refuses to delete.
+            RegistryError: MLflow does not answer, or refuses to delete some; the others are removed.
         """
         from pipelines.registry.kept import trim_models
 

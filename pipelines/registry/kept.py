@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings, load
 from pipelines.deployment import deployment_name
+from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.forecasters import PEAKS
 from pipelines.registry.overview import all_pages, job_and_kind
 from pipelines.registry.owned import KIND, TRAINED_BY, TRAINED_IN, deployment
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 YOUNG_S = 86_400.0
 """Wall seconds for which a version is kept at least, beside those that a person is given to approve of it."""
+SAID = 20
+"""Refusals at most that are named one by one."""
 _GONE = ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE", "INVALID_STATE")
 """What MLflow says of a run or a model that was deleted before, as where a task was broken off."""
 
@@ -28,10 +31,12 @@ def trim_models(settings: Settings | None = None) -> dict[str, int]:
     """Remove surplus versions (`surplus`) of the models that this deployment trains; returns how many, by model.
 
     With a version go its files and, unless another version names it, its run. Both are what MLflow calls deleted: they
-    can be restored until `mlflow gc` frees their room. Without `mlflow.kept_versions` nothing is asked or removed.
+    can be restored until `mlflow gc` frees their room. Without `mlflow.kept_versions` nothing is asked or removed. One
+    that MLflow refuses to delete keeps no other from it, and is named at the end.
 
     Raises:
-        RegistryError: MLflow does not answer, or refuses to delete; what was removed before that is.
+        RegistryError: MLflow does not answer; what was removed before that is. Or it refuses to delete some versions;
+            the others are removed.
         SettingsError, OSError: a setting is wrong; `var/mlflow`, or the deployment's name, cannot be written.
     """
     settings = settings or load()
@@ -51,9 +56,13 @@ def trim_models(settings: Settings | None = None) -> dict[str, int]:
         going = {(one.name, one.version) for each in found.values() for one in each}
         stay = [one for each in versions.values() for one in each if (one.name, one.version) not in going]
         named = {run for one in stay for run in (one.run_id, one.tags.get(PEAKS)) if run}
-        for each in found.values():
-            for one in each:
-                _remove(client, one, named)
+        refused = [said for each in found.values() for one in each if (said := _refusal(client, one, named))]
+    if refused:
+        raise RegistryError("\n".join([
+            f"MLflow at {uri} refused to remove {len(refused)} versions beyond mlflow.kept_versions={keep}; the others "
+            "are gone. Once this user may delete them, the next run does. It says of them:",
+            *refused[:SAID],
+        ]))  # fmt: skip
     return {name: len(each) for name, each in found.items() if each}
 
 
@@ -83,6 +92,18 @@ def model_id_of(version: ModelVersion) -> str | None:
     """Return MLflow's id of the logged model that a version is, by its source; None where that is something else."""
     scheme, _, model = (version.source or "").partition(":/")
     return model if scheme == "models" and model.startswith("m-") else None
+
+
+def _refusal(client: MlflowClient, version: ModelVersion, named: Collection[str]) -> str:
+    """Remove a version; returns what MLflow says where it refuses to, else nothing."""
+    from mlflow.exceptions import MlflowException
+
+    try:
+        _remove(client, version, named)
+    except MlflowException as error:
+        client.get_registered_model(version.name)  # one that is away is not waited for with each of the others
+        return f"{version.name} version {version.version}: {error.message.splitlines()[0]}"
+    return ""
 
 
 def _remove(client: MlflowClient, version: ModelVersion, named: Collection[str]) -> None:

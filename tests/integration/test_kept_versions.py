@@ -1,12 +1,14 @@
 """Old versions are removed where a number is set, and nothing that has a name, is needed or is somebody else's."""
 
+import sqlite3
+from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
 
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
-from pipelines.registry import kept
+from pipelines.registry import RegistryError, kept
 from pipelines.registry.kept import model_id_of, surplus, trim_models
 from pipelines.registry.owned import TRAINED_IN
 from tests.fakes.forecasters import TASK, put
@@ -66,3 +68,25 @@ def test_a_removed_version_takes_its_files_and_run_with_it_and_is_removed_once(r
     client.delete_run(oldest.run_id)  # what a task that was broken off has done
     client.delete_logged_model(model_id_of(oldest))
     assert trim_models(few) == {"kept-forecaster": 1} and trim_models(few) == {}
+
+
+@pytest.mark.integration
+@pytest.mark.usefixtures("elsewhere")
+def test_a_version_whose_deletion_is_refused_keeps_no_other_and_is_named(registry, settings, monkeypatch):
+    monkeypatch.setattr(kept, "YOUNG_S", -60.0)
+    few = load(var=settings.var_dir, mlflow={"kept_versions": KEEP})
+    for job in ("held", "later"):
+        for _ in range(KEEP + 3):
+            put(registry, job, Naive(TASK))
+    with closing(sqlite3.connect(settings.var_dir / "mlflow" / "mlflow.db")) as store:
+        store.executescript(
+            "CREATE TRIGGER refuse BEFORE UPDATE ON model_versions WHEN old.name = 'held-forecaster' AND "
+            "old.version = 2 AND new.current_stage LIKE 'Deleted%' BEGIN SELECT RAISE(ABORT, 'kept by its owner'); END"
+        )
+        with pytest.raises(RegistryError, match=r"refused to remove 1 versions") as refused:
+            trim_models(few)
+        assert "\nheld-forecaster version 2: " in str(refused.value) and "kept by its owner" in str(refused.value)
+        assert [int(one.version) for one in registry.versions("held")] == [2, *range(4, KEEP + 4)]
+        assert [int(one.version) for one in registry.versions("later")] == [*range(4, KEEP + 4)]
+        store.executescript("DROP TRIGGER refuse")
+    assert trim_models(few) == {"held-forecaster": 1}
