@@ -187,7 +187,7 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     kind, root = KINDS[r.topic], lake_folder(settings)
     records = _records(spark, settings, r)
     rows = parse_records(records, kind, r.judged_at).localCheckpoint()
-    verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
+    verdict = apply_rules(rows, quality_rules(kind, r.judged_at), _IDENTITY)
     if verdict.refused and not r.is_rerun:
         refuse_if_behind(rows, records, r.judged_at)
     if (begun := r.unfinished) is not None:

@@ -5,12 +5,13 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from models.forecast.core.forecaster import DAY_S
-from models.forecast.core.parts import select_parts
+from models.forecast.core.parts import select_miscounted, select_parts
 from models.forecast.core.series import GRAIN, MAX_STEPS, Series, SeriesError, average_pieces, cut_records
 
 if TYPE_CHECKING:
@@ -145,7 +146,7 @@ def mean_loads(records: DataFrame, step_s: float, leave_out: bool = False) -> di
     """Return {job: its mean load in every time step, records/s} for all jobs that have records; runs a Spark job.
 
     A step of which less than half is covered is NaN; an incomplete last step is left out. So are, which is logged,
-    steps that lie far from a job's others (`select_parts`).
+    steps that lie far from a job's others (`select_parts`); and NaN are loads far above them (`select_miscounted`).
 
     Args:
         records: columns as `step_sums` takes them: job, time, span_s, arrival_rps.
@@ -182,12 +183,25 @@ def loads_of_sums(sums: pd.DataFrame, step_s: float, leave_out: bool = False) ->
                 job, len(away), len(step), _day(away.min() * step_s), _day(away.max() * step_s),
             )  # fmt: skip
         try:
-            found[str(job)] = average_pieces(step[kept], weight[kept], total[kept], float(until[kept].max()), step_s)
+            load = average_pieces(step[kept], weight[kept], total[kept], float(until[kept].max()), step_s)
         except SeriesError as error:
             if not leave_out:
                 raise SeriesError(f"{job}: {error}") from None
             _log.warning("%s is left out: %s", job, error)
+            continue
+        found[str(job)] = _without_miscounted(str(job), load)
     return found
+
+
+def _without_miscounted(job: str, load: Series) -> Series:
+    if not (wrong := select_miscounted(load.values)).any():
+        return load
+    at = int(np.argmax(wrong))
+    _log.warning(
+        "%s: %d of %d steps count as missing, the first of %.3g records/s on %s (UTC): far above the others; did the "
+        "job's agent miscount?", job, wrong.sum(), len(load), load.values[at], _day(load.start + at * load.step_s),
+    )  # fmt: skip
+    return replace(load, values=np.where(wrong, np.nan, load.values))
 
 
 def _day(epoch: float) -> str:

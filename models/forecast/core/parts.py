@@ -1,4 +1,4 @@
-"""Which of a job's times belong together: a few that lie apart from the rest come from a wrong clock.
+"""Which of a job's times and loads belong together: a few that lie apart come from a wrong clock or a wrong count.
 
 Job time is not wall time (a trace of years ago may be replayed today), so times are held against each other only.
 """
@@ -20,6 +20,25 @@ PAUSE_S = 3600.0
 RESUMED = 168
 """What lies beyond such a gap at an end counts once the gap is not so many times as long: after a week one hour."""
 _USUAL = 0.1  # of the longest run between pauses: one that covers as much is usual, as of a job that runs now and then
+
+FEW, BEYOND = 10, 1e4
+"""Fewer steps than `FEW` with a load of over `BEYOND` times that of all others come from a wrong count."""
+
+
+def select_miscounted(values: Floats) -> NDArray[np.bool_]:
+    """Tell which loads are too few and too far above a job's others to be of it; a network would learn nothing else.
+
+    Args:
+        values: (N,) records/s, NaN where missing.
+
+    Returns:
+        (N,) whether a load is above `BEYOND` (10⁴) times the `FEW`th (tenth) highest; none where that one is 0 or
+        missing.
+    """
+    known = values[np.isfinite(values)]
+    usual = np.partition(known, -FEW)[-FEW] if len(known) >= FEW else 0.0
+    found: NDArray[np.bool_] = (values > BEYOND * usual) & (usual > 0)
+    return found
 
 
 def select_parts(steps: NDArray[np.int64], weights: Floats, step_s: float) -> NDArray[np.bool_]:

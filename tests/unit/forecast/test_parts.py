@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.forecast.core.forecaster import DAY_S
-from models.forecast.core.parts import GAP_DAYS, select_parts
+from models.forecast.core.parts import BEYOND, FEW, GAP_DAYS, select_miscounted, select_parts
 from models.forecast.core.series import MAX_STEPS, average_pieces
+from pipelines.traces.shipped import list_shipped
 
 HOUR, YEAR = 3600.0, 365 * 24
 """Steps of an hour; a year of them."""
@@ -99,3 +100,20 @@ def test_something_is_kept_always_and_what_is_kept_is_kept_again(rows):
     found = select_parts(steps, weights, HOUR)
     assert found.any()
     assert select_parts(steps[found], weights[found], HOUR).all()
+
+
+def test_a_few_loads_far_above_all_others_are_miscounted_and_ten_are_believed():
+    usual = np.r_[np.nan, 0.0, np.linspace(1.0, 200.0, 60)]
+    few = np.r_[usual, np.full(FEW - 1, 1e15)]
+    assert np.flatnonzero(select_miscounted(few)).tolist() == [*range(len(usual), len(few))]
+    assert not select_miscounted(np.r_[few, 1e15]).any(), "a load that lasts"
+    assert not select_miscounted(np.r_[usual, 200 * BEYOND / 2]).any(), "a burst"
+
+
+@pytest.mark.parametrize("values", [[], [1e15], [np.nan] * 50, [0.0] * 50 + [7.0] * 3])
+def test_without_a_usual_load_nothing_is_miscounted(values):
+    assert not select_miscounted(np.array(values)).any()
+
+
+def test_no_shipped_load_is_miscounted():
+    assert not any(select_miscounted(one.series().values).any() for one in list_shipped())

@@ -67,3 +67,13 @@ def test_one_interval_of_another_decade_or_week_spoils_no_load(caplog, stray, da
         load = loads_of_sums(sum_records(frames, 60.0), 60.0)["orders"]
     assert (load.start, load.values.tolist()) == (begin, [7.0] * 2999)  # the last step is not over
     assert f"orders: 1 of 3001 steps are left out, {day} to {day} (UTC)" in caplog.text
+
+
+def test_one_absurd_rate_leaves_the_others_theirs_and_is_said(caplog):
+    times = 1_413_950_400.0 + 60.0 * np.arange(3000)
+    rates = 100.0 + np.arange(3000) % 7
+    frame = pd.DataFrame({"job": "orders", "time": times, "span_s": 60.0, "arrival_rps": rates})
+    wrong = frame.assign(arrival_rps=np.where(np.arange(3000) == 1000, 1e15, rates))
+    right, load = (loads_of_sums(sum_records([one], 60.0), 60.0)["orders"].values for one in (frame, wrong))
+    assert np.isnan(load[1000]) and (np.delete(load, 1000) == np.delete(right, 1000)).all()
+    assert "orders: 1 of 3000 steps count as missing, the first of 1e+15 records/s on 2014-10-22 (UTC)" in caplog.text
