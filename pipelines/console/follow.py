@@ -6,13 +6,14 @@ import logging
 import operator
 import threading
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from configs.sections import Kafka
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.read.merged import MergedTopics
 from pipelines.console.read.newest import fold_newest
-from pipelines.kafka.broker import Follower, Place, Record
+from pipelines.kafka.broker import STUCK_S, Follower, Place, Record
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import SIGNED, Signer
 from tidecast.messages import MessageError
 
@@ -97,33 +98,45 @@ class ModelFollower:
             model = self._read_hours(follower, ends) if deep else self._read_newest(follower, ends)
             while deep or not self._deep:
                 self._publish(model, deep)
-                model = fold(model, self._poll(follower), time.time())
+                model = fold(model, self._in_order(follower.poll(WAIT_S)), time.time())
         finally:
             follower.close()
 
     def _read_newest(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
         """The model of what lies before these ends, of which the newest alone is looked at."""
-        records = (record for record in follower.read_until(ends) if self._holds(record))
-        return fold_newest(sorted(records, key=SENT), time.time())
+        return fold_newest(self._in_order(follower.read_until(ends)), time.time())
 
     def _read_hours(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
-        """The model of all up to now, read without haste."""
+        """The model of all up to now, read without haste.
+
+        Raises:
+            BrokerError: partitions that are not at their ends gave nothing for STUCK_S; what the others give would be
+                held back for them for ever.
+        """
         model, merged, asked_at = Model(), MergedTopics(), time.monotonic()
+        unread, until_s = set(ends), time.monotonic() + STUCK_S
         while True:
             began = time.thread_time()
-            records, unread = self._poll(follower), follower.unread(ends)
-            due = merged.add(records, unread)  # many at once, where they waited for another topic
+            read, waited = follower.poll(WAIT_S), unread
+            unread = follower.unread(ends)
+            due = merged.add(self._in_order(read), unread)  # many at once, where they waited for another topic
             for first in range(0, max(len(due), 1), AT_ONCE):
                 model = fold(model, due[first : first + AT_ONCE], time.time())
                 time.sleep((time.thread_time() - began) * (1 / SHARE - 1))
                 began = time.thread_time()
+            if not waited.isdisjoint((one.topic, one.partition) for one in read):
+                until_s = time.monotonic() + STUCK_S
+            elif unread and time.monotonic() > until_s:
+                topics = ", ".join(repr(topic) for topic in sorted({topic for topic, _ in unread}))
+                raise BrokerError(f"topic {topics} at {self._kafka.bootstrap}: nothing more came for {STUCK_S:g} s")
             if not unread:
                 if time.monotonic() - asked_at < FRESH_S:
                     return model
                 ends, asked_at = follower.ends(), time.monotonic()  # records came meanwhile
+                unread, until_s = set(ends), asked_at + STUCK_S
 
-    def _poll(self, follower: Follower) -> list[Record]:
-        return sorted((record for record in follower.poll(WAIT_S) if self._holds(record)), key=SENT)
+    def _in_order(self, records: Iterable[Record]) -> list[Record]:
+        return sorted((record for record in records if self._holds(record)), key=SENT)
 
     def _publish(self, model: Model, deep: bool) -> None:
         with self._lock:

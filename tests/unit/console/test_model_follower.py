@@ -166,6 +166,18 @@ def test_a_partition_that_gives_nothing_is_said_and_asked_again(topics):
     assert follower.problem == ""
 
 
+def test_a_partition_that_gives_nothing_of_the_hours_before_is_said_and_asked_again(topics, monkeypatch, caplog):
+    monkeypatch.setattr(follow, "STUCK_S", 0.05)
+    follower = ModelFollower(Kafka())
+    wait_until(lambda: history(follower) and not follower.problem, "the first screen", 20)
+    topics.silent = True
+    topics.deep_may_read.set()
+    wait_until(lambda: "topic 'metrics' at" in caplog.text and "nothing more came" in caplog.text, "a problem", 20)
+    topics.silent = False
+    wait_until(lambda: history(follower) == 300, "the hours before", 20)
+    assert len(topics.opened) > 2 and topics.opened[1].closed
+
+
 def test_after_an_outage_the_newest_records_are_read_first_again(topics):
     follower = ModelFollower(Kafka())
     topics.deep_may_read.set()
