@@ -74,6 +74,34 @@ class OwnedModels:
                     raise
         return {}
 
+    def newest_version(self, job: str) -> ModelVersion | None:
+        """Return the version of the job's models that was registered last; None where there is none.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
+        """
+        with as_registry_error(f"MLflow at {self._uri}"):
+            of_job, newest_first = f"name = '{self.model_name(job)}'", ["version_number DESC"]
+            return next(iter(self._client.search_model_versions(of_job, 1, newest_first)), None)
+
+    def has_version(self, job: str, version: str) -> bool:
+        """Return whether the job's models have a version of this number, as text; any other text is none.
+
+        Raises:
+            RegistryError: MLflow does not answer.
+            MessageError: no job can have the name.
+        """
+        from mlflow.exceptions import MlflowException
+
+        with as_registry_error(f"MLflow at {self._uri}"):
+            try:
+                return str(self._client.get_model_version(self.model_name(job), version).version) == version
+            except MlflowException as error:
+                if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                    raise
+        return False
+
     def versions(self, job: str) -> list[ModelVersion]:
         """List the registered versions of the job's models, oldest first; empty where there are none.
 

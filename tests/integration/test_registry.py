@@ -6,12 +6,18 @@ import time
 from functools import cache
 
 import numpy as np
+import pandas as pd
 import pytest
 
+from configs.sections import Training
 from configs.settings import load
 from models.forecast.baselines.naive import Naive
+from models.forecast.core.series import Series
+from pipelines.lake.load import LakeSeries
 from pipelines.registry import AgentRegistry, Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
+from pipelines.train.forecaster.run import refuse_unchanged
+from pipelines.train.forecaster.served import score_served_versions
 from tests.fakes.forecasters import KINDS, TASK, network, older_network, put, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
@@ -63,6 +69,26 @@ def test_aliases_move(registry):
     assert registry.champion_version("moves") == second and registry.load("moves").kind == "last_value"
     assert [v.version for v in registry.versions("moves")] == [int(first), int(second)]
     assert registry.versions("moves")[0].description == "# A card"
+
+
+def test_of_many_versions_a_training_reads_the_newest_alone(registry, monkeypatch):
+    assert registry.newest_version("many") is None and not registry.has_version("many", "1")
+    for _ in range(10):
+        put(registry, "many", Naive(TASK))
+    registry.set_version_tags("many", "2", {"live.n": "3"})  # it was changed last
+    read, search = [], registry._client.search_model_versions
+    monkeypatch.setattr(
+        registry._client, "search_model_versions", lambda *asked: read.extend(found := search(*asked)) or found
+    )
+    assert registry.newest_version("many").version == 10
+    assert [text for text in ("10", "11", "010", "none", "") if registry.has_version("many", text)] == ["10"]
+    forecast = {"version": "10", "model": "m", "kind": "k", "time": 36_000.0, "step_s": 3600.0, "levels": [0.5]}
+    served = pd.DataFrame([forecast | {"quantiles": [[9.0]]}, forecast | {"version": "11", "quantiles": [[9.0]]}])
+    source = LakeSeries(Series(0.0, 3600.0, np.full(12, 10.0)), 1, served)
+    with registry.run("many", "test") as run:
+        assert [*score_served_versions(registry, run, "many", source)] == ["10"]
+    refuse_unchanged(registry, "many", Training(), "another")
+    assert [version.version for version in read] == [10, 10]
 
 
 def test_a_version_of_a_model_that_was_made_anew_is_another_champion(registry):

@@ -100,12 +100,12 @@ def refuse_unchanged(registry: Registry, job: str, training: Training, digest: s
         RegistryError: MLflow does not answer.
         KeyError, ValueError: the stored verdict is malformed.
     """
-    versions = registry.versions(job)
-    if not versions or versions[-1].tags.get("data.digest") != digest:
+    last = registry.newest_version(job)
+    if last is None or last.tags.get("data.digest") != digest:
         return
-    made, newest = versions[-1].creation_timestamp / 1000, str(versions[-1].version)
+    made, newest = last.creation_timestamp / 1000, str(last.version)
     try:
-        _, parameters, tags = registry.figures(str(versions[-1].run_id))
+        _, parameters, tags = registry.figures(str(last.run_id))
     except RegistryError:  # the run was deleted; an outage stops the training itself
         return
     if tags.get("challenger") != newest or "verdict" not in tags:

@@ -28,11 +28,10 @@ def score_served_versions(
     if source.served is None:
         return {}
     served = source.served[source.served["step_s"] == source.series.step_s]
-    known = {str(version.version) for version in registry.versions(job)}
     found = {}
     for version, errors in error_by_version(match_forecasts(served, source.series)).items():
         figures = {k: float(v) for k, v in errors.items() if isinstance(v, int | float) and k != "level"}
-        if version not in known or not figures["n"]:
+        if not figures["n"] or not registry.has_version(job, version):
             continue  # a forecast that says it is of a version we never registered, or of which nothing has come
         registry.set_version_tags(job, version, {f"live.{name}": f"{value:g}" for name, value in figures.items()})
         run.metrics({f"live.v{version}.{name}": value for name, value in figures.items()})

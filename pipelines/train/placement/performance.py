@@ -164,7 +164,7 @@ def _is_trusted(model: PerformanceModel, errors: Floats, tuned: Tuned | None) ->
 def _last_tuned(registry: PerformanceRegistry, name: str) -> Tuned | None:
     """When the champion was tuned, if it was: of the minutes before that it tells what it has learned."""
     champion = registry.champion_version(name)
-    tags = next((one.tags for one in registry.versions(name) if str(one.version) == champion), {})
+    tags = {} if champion is None else registry.tags(name, champion)
     return Tuned(float(tags[TUNED_AT]), tags[TRUSTED] == "True") if TUNED_AT in tags else None
 
 

@@ -47,8 +47,7 @@ def has_network(registry: PlacementRegistry, topology: Topology, placement: Plac
         return False
     if env == TWIN:
         return True
-    tags = next(one.tags for one in registry.versions(topology.name) if str(one.version) == version)
-    return bool(tags.get("env") == env)
+    return registry.tags(topology.name, version).get("env") == env
 
 
 def train_network(
@@ -74,7 +73,8 @@ def train_network(
         NoRoomError: the clusters have no room for the queries.
     """
     spaces, name = spaces_of(topology, placement), topology.name
-    seed, env = len(registry.versions(name)), TWIN if performance is None else LSTM
+    last, env = registry.newest_version(name), TWIN if performance is None else LSTM
+    seed = 0 if last is None else int(last.version)
     with registry.training(name, f"placement of {name}") as run:
         run.parameters({
             "seed": seed, "transitions": OURS.transitions, "loads": LOADS, "env": env,

@@ -26,11 +26,9 @@ class Registry:
         self._champion, self._gone, self._previous, self._held = champion, gone, previous, held
         self._made_ms = 1000 * (time.time() - age_s)
 
-    def versions(self, job):
-        return [
-            SimpleNamespace(version=at, run_id="run", tags={"data.digest": digest}, creation_timestamp=self._made_ms)
-            for at, digest in ((1, "before"), (2, "now"))
-        ]
+    def newest_version(self, job):
+        tags = {"data.digest": "now"}
+        return SimpleNamespace(version=2, run_id="run", tags=tags, creation_timestamp=self._made_ms)
 
     def figures(self, run_id):
         if self._gone:
@@ -72,7 +70,7 @@ def test_what_has_changed_or_was_not_settled_is_trained(registry, digest):
 
 
 def test_a_job_without_versions_is_trained():
-    refuse_unchanged(SimpleNamespace(versions=lambda job: []), "orders", TRAINING, "now")
+    refuse_unchanged(SimpleNamespace(newest_version=lambda job: None), "orders", TRAINING, "now")
 
 
 @pytest.mark.parametrize(
