@@ -21,7 +21,7 @@ AGREEING_RECORDS = 10
 """Records in a row that must follow each other before a leap over more than `LONGEST_GAP` windows, after which the job
 starts over anyway, is taken for its new time: believed at once, a single wrong one made all that follow too late."""
 SET_BACK_S = 5.0
-"""Seconds by which the newest record's wall time lies ahead of a clock that was set back since."""
+"""Seconds after a clock that was set back since at which the newest record was taken by it, at least."""
 _GRAIN_S = 1e-6  # float times of today are good to a quarter of this
 
 
@@ -53,6 +53,7 @@ class OpenWindow(msgspec.Struct, frozen=True, array_like=True):
         too_far: (records in a row that lie further ahead than can be believed, job time at which the last of them
             ends).
         ahead_s: job seconds, a multiple of `step_s`, by which windows are ahead of the job's clock, which was set back.
+        heard: wall time by which the newest of them was taken, or measured where that is earlier, epoch seconds.
     """
 
     step: int | None = None
@@ -65,6 +66,7 @@ class OpenWindow(msgspec.Struct, frozen=True, array_like=True):
     wall: float = 0.0
     too_far: tuple[int, float] = (0, 0.0)
     ahead_s: float = 0.0
+    heard: float = 0.0
 
 
 class SampleEffect(NamedTuple):
@@ -92,7 +94,7 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float, now
     A record of a batch only adds its seconds to `busy_s`. One that begins before what was already taken is left out
     (`late`). One that begins over 24 windows (`LONGEST_GAP`), plus the wall time that passed in job seconds, after it
     is refused (`refusal`) until 10 in a row (`AGREEING_RECORDS`) follow each other. After more than a million missing
-    windows the sums begin anew. `now` is wall time, epoch seconds: where the newest record taken is ahead of it, the
+    windows the sums begin anew. `now` is wall time, epoch seconds: where the newest record was taken after it, the
     clock was set back, and the record follows that one, to half a window.
 
     Returns:
@@ -135,7 +137,7 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float, now
             busy_s = 0.0
     after = OpenWindow(
         partial.step, partial.weight, partial.total, partial.carried, begin + span, busy_s, step_s, sample.wall_time,
-        ahead_s=ahead_s,
+        ahead_s=ahead_s, heard=min(sample.wall_time, now),
     )  # fmt: skip
     return SampleEffect(after, closed)
 
@@ -144,7 +146,8 @@ def _ahead_s(open_window: OpenWindow, sample: MetricSample, step_s: float, now: 
     """Job seconds by which windows are ahead of a record's clock: more once that was set back, 0 once right again."""
     if open_window.ahead_s and sample.time >= open_window.until - step_s / 2:
         return 0.0
-    if open_window.wall <= now + SET_BACK_S or sample.wall_time > now + SET_BACK_S:
+    # Not by `wall`: of a job whose clock is merely ahead, what comes again would seem to be of one that was set back.
+    if open_window.heard <= now + SET_BACK_S or sample.wall_time > now + SET_BACK_S:
         return open_window.ahead_s
     fell_s = open_window.until - open_window.ahead_s - sample.time
     return open_window.ahead_s + max(round(fell_s / step_s), 0) * step_s

@@ -190,6 +190,9 @@ def test_a_clock_that_is_right_again_after_seconds_leaves_no_gap():
 def test_what_comes_again_of_a_job_whose_clock_is_ahead_is_no_clock_that_was_set_back():
     told = told_of(0, 60, ahead=60.0)
     assert closed_of(told + told[-20:]) == ([(i, 0.0) for i in range(6)], 20)
+    slightly = told_of(0, 60, ahead=8.0)  # so that what is some seconds old is not ahead any more
+    again = [(record, slightly[-1][1]) for record, _ in slightly[-20:]]
+    assert closed_of(slightly + again) == ([(i, 0.0) for i in range(6)], 20)
     # Nor is a job's clock that is behind the server's: of metrics so old no forecast is of use.
     read_late = [(record, NOW + 3600.0) for record, _ in told_of(0, 60) + told_of(-3540, 60)]
     assert closed_of(read_late) == ([(i, 0.0) for i in range(6)], 60)
