@@ -5,26 +5,33 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from typer.testing import CliRunner
 
 from configs.contract import Contract, Planning
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from configs.sections import AgentTraining
 from configs.settings import load
+from models.dqn.agent.actions import MOVES
 from models.dqn.agent.policy import Dqn
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
+from models.policy.live.memory import Memory, fresh
 from models.twin.sim.job import TwinJob
+from pipelines.cli.app import app
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.scale import learned
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned
+from pipelines.scale.processor import Scaler
 from pipelines.train.agent import challenge
 from pipelines.train.agent import run as agent
 from pipelines.train.agent.training_set import TrainingSet
 from pipelines.train.form import with_form_values
 from pipelines.train.twin import twin_setup
+from tests.unit.dqn.test_dqn_policy import agent as drawn_agent
+from tidecast.messages import ContractText, MetricSample, encode
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -169,3 +176,36 @@ def test_what_is_held_out_is_not_learned_from():
     assert len(own.values) == 60 and own.step_s == 60.0  # of 100: a fifth is judged on, as much before it tuned on
     gone = replace(one, source=LakeSeries(Series(0.0, 60.0, np.append(one.source.series.values[:60], np.zeros(40))), 5))
     np.testing.assert_array_equal(gone.training_loads()[0].values, own.values)
+
+
+def test_what_an_agent_decided_is_made_again_with_its_version_or_told_which_is_missing(
+    agents, settings, monkeypatch, tmp_path_factory
+):
+    folder = tmp_path_factory.mktemp("dump")
+    monkeypatch.setenv("TIDECAST_VAR", str(settings.var_dir))
+    with agents.run("rides", "test") as run:
+        version = agents.register(run, "rides", drawn_agent(len(MOVES) // 2), "# A card", {})
+    agents.set_champion("rides", version)
+    contract = Contract(job="rides", planning=Planning(overhead_s=0.5, per_record_s=0.01))
+    sync = ArtifactSync(learned.agent_source(settings), lambda: {"rides": contract}, folder / "agents", every_s=0.0)
+    sync.sync(0.0)
+    decides = Learned(SyncedArtifacts(folder / "agents", learned.read_policy))
+    memory, scaler = fresh(contract), Scaler("rides", contract, "dqn", "act", decides)
+    logged = []
+    for at in range(1, 40):
+        told = MetricSample("rides", "interval", 1e6 + at, 1e6 + at, arrival_rps=50.0 + at, executors=2, task_ceiling=8)
+        row = {"topic": "metrics", "partition": 0, "offset": at, "value": encode(told)}
+        memory, _, _ = scaler.update_memory(memory, [row], 1e6 + at)
+        memory, decision = scaler.decide(memory, 1e6 + at)
+        memory = Memory.from_json(memory.to_json())
+        logged.append(json.loads(encode(decision)))
+    assert {(one["policy"], one["inputs"]["version"]) for one in logged} == {("dqn", version)}
+    known = ContractText("rides", 1e6, 1e6, 1.0, contract.hash, contract.text)
+    (folder / "contracts.jsonl").write_bytes(encode(known))
+    other = {**logged[-1], "inputs": {**logged[-1]["inputs"], "version": "9"}}
+    dump = folder / "decisions.jsonl"
+    dump.write_text("\n".join(map(json.dumps, [*logged, other, other])) + "\n")
+    ran = CliRunner().invoke(app, ["contract", "replay", str(dump)])
+    assert ran.exit_code == 0 and "39 decisions and 0 rates of replays, each as logged" in ran.output, ran.output
+    assert "2 not made again: the agent of rides, version 9, is not to be had: " in ran.output
+    assert "rides-agent" in ran.output

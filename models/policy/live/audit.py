@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from configs.errors import SettingsError
 from models.contract.terms import compile_terms
 from models.contract.trace import TraceDifference, first_difference
-from models.policy.live.replay import Contracts, replay_decision
+from models.policy.live.replay import Agents, Contracts, replay_decision
 from models.policy.replays.recomputed import recompute_interval, recompute_rate, recompute_weighed
 from models.policy.replays.relief import relief_of
 
@@ -47,13 +47,16 @@ def is_decision(line: str) -> bool:
     return isinstance(read, dict) and {"policy", "inputs"} <= read.keys()
 
 
-def audit_decisions(lines: Iterable[str], contracts: Contracts, tolerance: float = 0.0) -> Audited:
+def audit_decisions(
+    lines: Iterable[str], contracts: Contracts, tolerance: float = 0.0, agents: Agents | None = None
+) -> Audited:
     """Make decisions again, one by one, up to the first that comes out otherwise.
 
     Args:
         lines: of JSON, a decision each, as they stand on the topic; in any order, of any jobs.
         contracts: by hash.
         tolerance: largest relative difference of numbers; 0 on the platform that decided, 1e-9 on others.
+        agents: of learned policies; None: none is to be had.
 
     Raises:
         DecisionLineError: a line is no decision, or its inputs are not as this code writes them.
@@ -68,7 +71,7 @@ def audit_decisions(lines: Iterable[str], contracts: Contracts, tolerance: float
             told, found = _of_replays(logged)
             rates += bool(found)
             try:
-                made = replay_decision(logged, contracts)
+                made = replay_decision(logged, contracts, agents)
             except (LookupError, SettingsError) as error:
                 if isinstance(error, KeyError):
                     raise

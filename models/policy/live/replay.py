@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
 
 from configs.contract import Contract
 from configs.errors import SettingsError
+from configs.policies import LEARNED
 from models.policy.catalogue import build, build_steered
 from models.policy.core.policy import Policy
 from models.policy.live.granted import with_grant
@@ -21,6 +22,9 @@ from models.policy.rules.fixed import DAY_S, Timetable
 
 Contracts = Mapping[str, Contract]
 """Contracts by their hash, `Contract.hash`."""
+Agents = Callable[[str, str], Callable[[str, Contract], Policy]]
+"""Returns, by job and version of its agent, what builds a learned policy from its name and a contract; a LookupError
+names the agent that is not to be had."""
 
 
 def build_policy_at(
@@ -65,19 +69,23 @@ def parse_contracts(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
     return {text["hash"]: Contract.model_validate(json.loads(text["text"])) for text in texts}
 
 
-def replay_decision(decision: Mapping[str, Any], contracts: Contracts) -> tuple[int, str, list[str]] | None:
+def replay_decision(
+    decision: Mapping[str, Any], contracts: Contracts, agents: Agents | None = None
+) -> tuple[int, str, list[str]] | None:
     """Decide again from a logged decision's inputs.
 
     Args:
-        decision: "policy" (its name) and "inputs" (of `Observation.inputs`, and "contract_hash") are read.
+        decision: "policy" (its name) and "inputs" (of `Observation.inputs`, and "contract_hash") are read, and "job"
+            where the policy is a learned one.
         contracts: by hash. Inputs of older logs hold their "contract" themselves.
+        agents: of learned policies; None: none is to be had.
 
     Returns:
         Executors, reason (a line for a person) and codes; None for a decision made without an observation.
 
     Raises:
-        LookupError: the decision's contract is not among them, or (KeyError) a field is missing.
-        SettingsError: the policy cannot be built by its name, as a learned one.
+        LookupError: contract or agent of the decision are not to be had, or (KeyError) a field is missing.
+        SettingsError: the policy cannot be built by its name, as a learned one without `agents`.
         ValueError, TypeError: the inputs hold an invalid contract, or something that is no number.
         ZeroDivisionError: "tasks" is 0, or "scale" for `schedule`.
     """
@@ -94,7 +102,10 @@ def replay_decision(decision: Mapping[str, Any], contracts: Contracts) -> tuple[
     if seen.lead_s is not None:
         contract = contract.planned_for(seen.lead_s, seen.lead_growth)
     steered = seen.counted_s is not None
-    policy = build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
+    if agents is not None and (name := decision["policy"]) in LEARNED:
+        policy = agents(decision["job"], str(seen.version))(name, contract)
+    else:
+        policy = build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
     most = seen.most(contract)
     executors, reason, codes = with_replays(made.executors, made.reason, made.codes, inputs.get("replay"), most)

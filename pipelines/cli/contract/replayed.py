@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from configs.errors import CorrectableError
-from pipelines.cli.options import settings_from_options
+from pipelines.cli.options import settings_from_options, settings_of_stack
 
 if TYPE_CHECKING:
+    from configs.contract import Contract
     from models.contract.trace import TraceDifference
-    from models.policy.live.replay import Contracts
+    from models.dqn.agent.model import DqnModel
+    from models.policy.core.policy import Policy
+    from models.policy.live.replay import Agents, Contracts
 
 CONTRACTS = "contracts.jsonl"
 """File beside a dump of decisions that holds the dump of the topic `contracts`."""
@@ -37,8 +40,8 @@ def replay_recorded(
 
     Of a job's decisions: executors, reason and codes, and of those beside a replay its rate, what each executor would
     bring, and the relief. Their contracts are taken from `contracts.jsonl` beside the file, the topic `contracts`, and
-    from the folder of contracts. Prints how many agree, and what could not be made again and why, status 0; or the
-    first value that differs with its line, status 1.
+    from the folder of contracts; agents from MLflow. Prints how many agree, and what could not be made again and why,
+    status 0; or the first value that differs with its line, status 1.
 
     Raises:
         TraceFileError: the file cannot be read, or a line of it is no such line (status 2).
@@ -58,7 +61,7 @@ def replay_recorded(
     try:
         if is_decision(next(lines(), "")):
             seen = 0
-            found = audit_decisions(lines(), _contracts(trace.parent / CONTRACTS), tolerance)
+            found = audit_decisions(lines(), _contracts(trace.parent / CONTRACTS), tolerance, _agents())
             _end_at(trace, found.difference)
             print(f"{trace}: {found.decisions} decisions and {found.rates} rates of replays, each as logged")
             for why, number in found.left.items():
@@ -82,6 +85,28 @@ def _end_at(trace: Path, found: TraceDifference | None) -> None:
         said = f"{found.field} is logged as {found.logged!r}, computed as {found.recomputed!r}"
         print(f"{trace}, line {found.line}: {said}")
         raise SystemExit(1)
+
+
+def _agents() -> Agents:
+    """The agents that decided, of the registry; it is asked once for each, and not where no learned policy decided."""
+    from models.dqn.agent.policy import maker
+    from pipelines.registry import AgentRegistry
+
+    known: dict[tuple[str, str], DqnModel | str] = {}
+
+    def load(job: str, version: str) -> DqnModel | str:
+        try:
+            return AgentRegistry(settings_of_stack()).load(job, version)
+        except (CorrectableError, ValueError, OSError) as error:
+            return f"the agent of {job}, version {version}, is not to be had: {error}"
+
+    def agents(job: str, version: str) -> Callable[[str, Contract], Policy]:
+        found = known[job, version] = known.get((job, version)) or load(job, version)
+        if isinstance(found, str):
+            raise LookupError(found)
+        return maker(found)
+
+    return agents
 
 
 def _contracts(dumped: Path) -> Contracts:
