@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from configs.contract import Planning
@@ -16,7 +18,7 @@ from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks, fit_peaks
 from models.twin.experiment.foresight import IssuedForecasts, issue_stepwise, rolling_maximum
-from models.twin.sim.arrivals import fill_gaps, rates_per_second, running_totals
+from models.twin.sim.arrivals import PART, fill_gaps, rates_per_second
 
 DAYS = 14.0
 """Newest days of a past that are learned from."""
@@ -57,14 +59,23 @@ def learn_peaks(
     if last - first < LEAST_S:
         return None
     moments = np.arange(first, last, max(EVERY_S, (last - first) / many)).astype(np.int64)
-    chance = np.random.default_rng(seed)
-    noisy = np.maximum(rate + chance.standard_normal(len(rate)) * np.sqrt(rate), 0.0)
-    now, trends = recent_rates(running_totals(noisy), moments, smooth_s)
+    since = max(int(moments[0]) - max(TRENDS_S) - smooth_s, 0)  # what lies before it no moment looks back on
+    now, trends = recent_rates(_noisy_totals(rate, since, seed), moments - since, smooth_s)
     known = Moments(said.newest_at(begins_s + moments.astype(float)), now, trends)
     soon, then = offsets_s[offsets_s <= lead_s + 1e-9], offsets_s[offsets_s >= lead_s - 1e-9]
-    lead = int(lead_s)
-    peaks = rolling_maximum(rate, lead + 1)[moments], rolling_maximum(rate, reach - lead + 1)[moments + lead]
+    lead, newer, at = int(lead_s), rate[since:], moments - since
+    peaks = rolling_maximum(newer, lead + 1)[at], rolling_maximum(newer, reach - lead + 1)[at + lead]
     return fit_peaks(known, soon, peaks[0]), fit_peaks(known, then, peaks[1])
+
+
+def _noisy_totals(rate: Floats, since: int, seed: int) -> Floats:
+    """(T − since + 1,) noisy records before each second from one on, part by part: a past may last for years."""
+    chance, totals = np.random.default_rng(seed), np.zeros(1)
+    for begin, end in pairwise([*range(0, since, PART), since, len(rate)]):
+        part = rate[begin:end]
+        noisy = np.maximum(part + chance.standard_normal(len(part)) * np.sqrt(part), 0.0)
+        totals = np.cumsum(np.concatenate([totals[-1:], noisy]))
+    return totals
 
 
 def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning, scale: float) -> PeakCalibrator | None:

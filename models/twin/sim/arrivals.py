@@ -8,6 +8,9 @@ from scipy.interpolate import PchipInterpolator
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim.job import ShortLoadError, TwinError
 
+PART = 1_000_000
+"""Seconds of a load that are gone through at a time: it may last for years."""
+
 
 def fill_gaps(values: Floats) -> Floats:
     """Fill missing steps (NaN) of (T,) rates by linear interpolation; at the ends the nearest known rate holds.
@@ -54,7 +57,11 @@ def rates_per_second(values: Floats, step_s: float) -> Floats:
     if step_s == 1:
         return np.diff(total)
     ends = np.arange(len(total)) * float(step_s)
-    return np.maximum(np.diff(PchipInterpolator(ends, total)(np.arange(int(ends[-1]) + 1))), 0.0)
+    curve, rates = PchipInterpolator(ends, total), np.empty(int(ends[-1]))
+    for begin in range(0, len(rates), PART):
+        end = min(begin + PART, len(rates))
+        rates[begin:end] = np.maximum(np.diff(curve(np.arange(begin, end + 1))), 0.0)
+    return rates
 
 
 def draw_arrivals(rate: Floats, seed: int) -> Floats:
