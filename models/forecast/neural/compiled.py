@@ -55,16 +55,24 @@ def _sigmoid(x: float) -> float:
 
 
 @numba.njit(cache=True)
+def _add_products(start: Any, weights: Any, values: Any) -> Any:
+    """Return start (R,) + weights (R, C) · the first C of the values."""
+    found = np.empty(len(start))
+    for i in range(len(start)):
+        total = start[i]
+        for j in range(weights.shape[1]):
+            total += weights[i, j] * values[j]
+        found[i] = total
+    return found
+
+
+@numba.njit(cache=True)
 def _recur(network: Any, read: Any, hidden: Any) -> None:
     """Run the cell on (I,) inputs; what is carried, its (N,) output first, is changed in place."""
     rows, units = network.recurrent.shape
     before = hidden[:units].copy()
-    near, far = network.biases[0].copy(), network.biases[1].copy()
-    for g in range(rows):
-        for i in range(len(read)):
-            near[g] += network.inputs[g, i] * read[i]
-        for i in range(units):
-            far[g] += network.recurrent[g, i] * before[i]
+    near = _add_products(network.biases[0], network.inputs, read)
+    far = _add_products(network.biases[1], network.recurrent, before)
     for u in range(units):
         first, second = _sigmoid(near[u] + far[u]), _sigmoid(near[units + u] + far[units + u])
         if rows == 3 * units:  # a GRU: reset, update
@@ -77,17 +85,9 @@ def _recur(network: Any, read: Any, hidden: Any) -> None:
 
 
 @numba.njit(cache=True, error_model="numpy")
-def step_network(network: Any, buffer: Any, end: int, hidden: Any, out: Any) -> None:
-    """Run one step of a network, as `Recurrent.run_rows` on the newest row of `windows.input_rows`.
-
-    Args:
-        network: a `CompiledNetwork`. Compiled: neither shapes nor indices are checked.
-        buffer: of a `Ring`, records/s, gaps filled; the newest `PastWindow.needs` values must be known.
-        end: index after its newest value.
-        hidden: (N,) state, of an LSTM (2·N,), changed in place; zeros at first.
-        out: (horizon, levels) records/s, filled: rising over the levels, at least 0.
-    """
-    newest, day, middle = end - 1, network.day, network.middle
+def _scales(network: Any, buffer: Any, newest: int) -> Any:
+    """The newest root rate, its unit, the usual and the newest volatility, and the factor of last week's steps."""
+    day = network.day
     anchor = math.sqrt(buffer[newest])
     total, changes, fast, before = 0.0, 0.0, 0.0, 0.0
     later = anchor
@@ -108,28 +108,28 @@ def step_network(network: Any, buffer: Any, end: int, hidden: Any, out: Any) -> 
     if network.season > day:
         ratio = unit / max(before / day, LEAST)
         ratio = min(max(ratio, 1 / MOST_CHANGE), MOST_CHANGE) if abs(math.log(ratio)) > math.log(BREAK) else 1.0
-    moves = np.empty(len(network.back))
-    for i in range(len(moves)):
-        root = math.sqrt(buffer[newest + network.back[i]]) * (ratio if network.weekly[i] else 1.0)
-        moves[i] = (root - anchor) / unit
-    level, calm, restless = anchor / unit, math.log(usual / unit), math.log(fast / usual)
-    volatility, (horizon, levels) = math.exp(calm), network.width.shape
-    medians = network.bias.copy()
-    for h in range(horizon):
-        for i in range(len(moves)):
-            medians[h] += network.linear[h, i] * moves[i]
-    many = len(network.read)
+    return anchor, unit, usual, fast, ratio
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _cell_inputs(network: Any, moves: Any, medians: Any, calm: float, restless: float) -> Any:
+    """(I,) what the cell reads: moves and linear medians by the volatility, then how volatile the load is."""
+    volatility, many = math.exp(calm), len(network.read)
     read = np.empty(many + len(network.look) + 2)
     for i in range(many):
         read[i] = math.asinh(moves[network.read[i]] / volatility)
     for i in range(len(network.look)):
         read[many + i] = math.asinh(medians[network.look[i]] / volatility)
     read[-2], read[-1] = calm - network.typical, restless
-    corrections = network.head_bias.copy()
-    _recur(network, read, hidden)
-    for i in range(len(corrections)):
-        for u in range(network.head.shape[1]):
-            corrections[i] += network.head[i, u] * hidden[u]
+    return read
+
+
+@numba.njit(cache=True, error_model="numpy")
+def _spread_levels(
+    network: Any, medians: Any, corrections: Any, level: float, calm: float, restless: float, out: Any
+) -> None:
+    """Fill `out` with the forecast in units, less the newest root rate: the other levels lie around the median."""
+    volatility, (horizon, levels), middle = math.exp(calm), network.width.shape, network.middle
     for h in range(horizon):
         of = corrections[h * levels : (h + 1) * levels]
         median = medians[h] + volatility * (network.centre[h] + SHARE * of[middle])
@@ -139,5 +139,29 @@ def step_network(network: Any, buffer: Any, end: int, hidden: Any, out: Any) -> 
             out[h, k] = out[h, k - 1] + volatility * math.exp(network.width[h, k] + wide + of[k])
         for k in range(middle - 1, -1, -1):
             out[h, k] = out[h, k + 1] - volatility * math.exp(network.width[h, k] + wide + of[k])
-        for k in range(levels):
+
+
+@numba.njit(cache=True, error_model="numpy")
+def step_network(network: Any, buffer: Any, end: int, hidden: Any, out: Any) -> None:
+    """Run one step of a network, as `Recurrent.run_rows` on the newest row of `windows.input_rows`.
+
+    Args:
+        network: a `CompiledNetwork`. Compiled: neither shapes nor indices are checked.
+        buffer: of a `Ring`, records/s, gaps filled; the newest `PastWindow.needs` values must be known.
+        end: index after its newest value.
+        hidden: (N,) state, of an LSTM (2·N,), changed in place; zeros at first.
+        out: (horizon, levels) records/s, filled: rising over the levels, at least 0.
+    """
+    anchor, unit, usual, fast, ratio = _scales(network, buffer, end - 1)
+    moves = np.empty(len(network.back))
+    for i in range(len(moves)):
+        root = math.sqrt(buffer[end - 1 + network.back[i]]) * (ratio if network.weekly[i] else 1.0)
+        moves[i] = (root - anchor) / unit
+    calm, restless = math.log(usual / unit), math.log(fast / usual)
+    medians = _add_products(network.bias, network.linear, moves)
+    _recur(network, _cell_inputs(network, moves, medians, calm, restless), hidden)
+    corrections = _add_products(network.head_bias, network.head, hidden)
+    _spread_levels(network, medians, corrections, anchor / unit, calm, restless, out)
+    for h in range(out.shape[0]):
+        for k in range(out.shape[1]):
             out[h, k] = max(anchor + unit * out[h, k], 0.0) ** 2
