@@ -11,20 +11,22 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from numpy.typing import NDArray
 
 from models.placement.allocation.nodes import Nodes
 from models.placement.graph import Floats, Integers
 from models.placement.instances.job import CORES, Counts, ParallelJob
 from models.placement.instances.latency import distances_ms
+from models.placement.twin.instances import add_busy, serve_operators
 from models.placement.twin.interfaces import send_records
-from models.placement.twin.nodes_shared import mean_speed, send_on, share_cores, shares_of
+from models.placement.twin.nodes_shared import send_on, share_cores, shares_of
 from models.placement.twin.path_latency import latencies_s
 from models.placement.twin.places import places_of
-from models.placement.twin.station import STEP_S, follow_queue, load_of, time_in_queue_s
+from models.placement.twin.station import STEP_S
 
 SMOOTH = 0.05
 """Share by which sources that may have so many records under way follow the latency in a step, so that they settle."""
-LEAST_BITS, LEAST_SPEED = 1.0, 1e-3
+LEAST_BITS = 1.0
 
 
 class Streams(NamedTuple):
@@ -34,6 +36,35 @@ class Streams(NamedTuple):
     head: Integers
     factor: Floats
     bits: Floats
+
+
+class JobOnNodes(NamedTuple):
+    """A job of m operators on n nodes: what stays as it is while they are followed.
+
+    Attributes:
+        arrivals: (m,) records/s that reach each operator from outside.
+        service_s: (m,) core-seconds of a record.
+        counts: (m, n) instances.
+        order: (m,) the operators, topologically.
+        last: (m,) whether an operator sends its records to no other.
+        cores: (n,) that the job may have.
+        bandwidth: (n,) bits/s of the interfaces.
+        way_s: (n, n) from node to node.
+        pooled, pending: of the job.
+        every: steps of a report interval.
+    """
+
+    arrivals: Floats
+    service_s: Floats
+    counts: Counts
+    order: Integers
+    last: NDArray[np.bool_]
+    cores: Floats
+    bandwidth: Floats
+    way_s: Floats
+    pooled: bool
+    pending: float
+    every: int
 
 
 class TwinState(NamedTuple):
@@ -130,80 +161,66 @@ def follow_job(
     )  # fmt: skip
     works = np.ones((len(scale), nodes.count)) if alive is None else np.asarray(alive, float)
     after = TwinState(*(part.copy() for part in state))
-    cores = nodes.capacity[:, CORES] - nodes.used[:, CORES]
     every = max(round(report_s / STEP_S), 1)
     arrivals, service_s = (np.asarray(part, float) for part in (job.arrivals_rps, job.service_s))
     # Of whole numbers the compiled function would be another one, and compiling it takes seconds.
-    found = _follow(
-        streams, places_of(streams, after, counts), arrivals, service_s, counts, cores,
-        nodes.bandwidth_mbps * 1e6, distances_ms(nodes) / 1000, np.array(job.order, np.int64), job.pooled, job.pending,
-        after, np.asarray(scale, float), works, every,
+    placed = JobOnNodes(
+        arrivals, service_s, counts, np.array(job.order, np.int64), ~np.isin(np.arange(job.operators), streams.tail),
+        nodes.capacity[:, CORES] - nodes.used[:, CORES], nodes.bandwidth_mbps * 1e6, distances_ms(nodes) / 1000,
+        job.pooled, job.pending, every,
     )  # fmt: skip
-    latency, worst, throughput, load, busy = (part[: len(scale) // every] for part in found)
-    return after, Course(latency * 1000, worst * 1000, throughput, load, busy)
+    kept = len(scale) // every
+    course = Course(*(np.zeros((kept + 1, *wide)) for wide in ((), (), (), (job.operators,), (nodes.count,))))
+    _follow(streams, places_of(streams, after, counts), placed, after, np.asarray(scale, float), works, course)
+    whole = Course(*(part[:kept] for part in course))
+    return after, whole._replace(latency_ms=whole.latency_ms * 1000, worst_ms=whole.worst_ms * 1000)
 
 
 @numba.njit(cache=True)
-def _follow(
-    streams: Any, places: Any, arrivals: Any, service_s: Any, counts: Any, cores: Any, bandwidth: Any, way_s: Any,
-    order: Any, pooled: bool, pending: float, state: Any, scale: Any, works: Any, every: int,
-) -> Any:  # fmt: skip
-    """All steps; the state is changed. Of the intervals the last one is not whole."""
-    at = state.at
-    m, n = at.shape
-    kept = len(scale) // every + 1
-    latency, worst, throughput = np.zeros(kept), np.zeros(kept), np.zeros(kept)
-    load, node_busy = np.zeros((kept, m)), np.zeros((kept, n))
-    last = np.ones(m, np.bool_)
-    for edge in range(len(streams.tail)):
-        last[streams.tail[edge]] = False
-    offered = max(arrivals.sum(), 1e-12)
+def _follow(streams: Any, places: Any, job: Any, state: Any, scale: Any, works: Any, course: Any) -> None:
+    """All steps: the state is changed, and the course filled, its latencies in seconds; its last interval is not whole.
+
+    Args:
+        streams: of the job.
+        places: of its instances.
+        job: a `JobOnNodes`.
+        state: at first.
+        scale: (steps,) arrivals of each step.
+        works: (steps, n) 1 where a node works.
+        course: zeros.
+    """
+    counts, every = job.counts, job.every
+    m, n = state.at.shape
     stay_s, out_s, in_s = np.zeros((m, n)), np.zeros(n), np.zeros(n)
     state.served[:] = np.where(counts > 0, state.served, 0.0)
     state.busy[:] = np.where(counts > 0, state.busy, 0.0)
     for step in range(len(scale)):
-        period, alive, let_in = step // every, works[step], scale[step]
-        if pending < np.inf:
-            if state.latency_s[0] > 0.0:
-                state.bound[0] += SMOOTH * (pending / (state.latency_s[0] * offered) - state.bound[0])
-                let_in = min(let_in, state.bound[0])
-            else:
-                let_in = min(let_in, 1.0 / offered)  # the first records tell how long they are under way
+        period, alive = step // every, works[step]
         share = shares_of(counts, alive)
-        share_cores(places, counts, state.busy, cores, alive, state.speed)
-        send_on(counts, share, at, state.came)
-        came = state.came.copy()
-        before = at.sum(axis=1) if step % every == 0 else np.zeros(m)
+        share_cores(places, counts, state.busy, job.cores, alive, state.speed)
+        send_on(counts, share, state.at, state.came)
+        before = state.at.sum(axis=1) if step % every == 0 else np.zeros(m)
+        let_in = _let_in(job, state, scale[step])
+        serve_operators(places, job, state, share, let_in, before, stay_s, course.load[period])
         for own in range(m):
-            outside, asked = arrivals[own] * let_in, 0.0
-            for node in places.host[places.first_host[own] : places.first_host[own + 1]]:
-                rps = came[own, node] + outside * share[own, node]
-                asked += rps
-                state.served[own, node], stay_s[own, node], state.busy[own, node] = _serve(
-                    at, own, node, counts[own, node], state.speed[own, node] / service_s[own], rps, pooled
-                )
-            own_s = service_s[own] / max(mean_speed(places, state.speed, share, own), LEAST_SPEED)
-            load[period, own] += (asked * STEP_S + before[own]) * own_s / (counts[own].sum() * every * STEP_S)
-            if last[own]:
-                throughput[period] += state.served[own].sum() / every
-        for node in range(n):
-            used = 0.0
-            for own in places.guest[places.first_guest[node] : places.first_guest[node + 1]]:
-                used += counts[own, node] * state.busy[own, node] * state.speed[own, node]
-            node_busy[period, node] += used / max(cores[node], 1e-9) / every
-        send_records(streams, places, state, share, bandwidth, alive, out_s, in_s)
-        mean, slowest = latencies_s(streams, places, order, last, share, stay_s, out_s, in_s, way_s, state.served)
+            if job.last[own]:
+                course.throughput_rps[period] += state.served[own].sum() / every
+        add_busy(places, job, state, course.busy[period])
+        send_records(streams, places, state, share, job.bandwidth, alive, out_s, in_s)
+        mean, slowest = latencies_s(streams, places, job, share, stay_s, out_s, in_s, state.served)
         if np.isfinite(mean):
             state.latency_s[0] = mean
-        latency[period] += mean / every
-        worst[period] += slowest / every
-    return latency, worst, throughput, load, node_busy
+        course.latency_ms[period] += mean / every
+        course.worst_ms[period] += slowest / every
 
 
 @numba.njit(cache=True)
-def _serve(at: Any, own: int, node: int, many: int, service_rps: float, rps: float, pooled: bool) -> Any:
-    """A step of an operator's instances on a node: records/s that left, seconds of one there, and how busy they are."""
-    queues, servers = (1, many) if pooled else (many, 1)
-    after, served = follow_queue(at[own, node] / queues, servers, service_rps, rps / queues, STEP_S)
-    at[own, node] = after * queues
-    return served * queues, time_in_queue_s(after, servers, service_rps), load_of(after, servers)
+def _let_in(job: Any, state: Any, scale: float) -> float:
+    """Multiple of the job's arrivals that its sources let in, where only so many records may be under way."""
+    if job.pending == np.inf:
+        return scale
+    offered = max(job.arrivals.sum(), 1e-12)
+    if state.latency_s[0] > 0.0:
+        state.bound[0] += SMOOTH * (job.pending / (state.latency_s[0] * offered) - state.bound[0])
+        return min(scale, state.bound[0])
+    return min(scale, 1.0 / offered)  # the first records tell how long they are under way
