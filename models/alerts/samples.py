@@ -15,6 +15,8 @@ from models.policy.core.budget import DAY_S, Account, Promise
 from models.policy.live.burn import fast_rate
 from models.pool.state import PoolState
 
+Value = tuple[str, float | None, dict[str, str]]
+"""Of a job: a metric's name after `tidecast_job_`, its value, None where there is none, and its labels beside `job`."""
 _LONGEST = 100
 """Characters of a label's text; names of models come from messages."""
 _LEVELS = {"0.5": "latency_p50_s", "0.95": "latency_p95_s", "1": "latency_max_s"}
@@ -46,66 +48,79 @@ def _of_job(job: str, known: Knowledge) -> Iterator[Sample]:
     seen, contract = known.jobs.get(job, Followed()), known.contracts.get(job)
     if "metrics" in known.unread:
         seen = replace(seen, sample=None, batch=None, account=Account())
-
-    def of(name: str, value: float | None, **labels: str) -> Iterator[Sample]:
+    values = [
+        ("contract_valid", job not in known.wrong, {}),
+        *_measured(seen), *([] if "heartbeats" in known.unread else _heard(seen)), *_decided(seen), *_forecast(seen),
+        *([] if contract is None else _promised(seen, contract)),
+    ]  # fmt: skip
+    if drift := known.drifts.get(job):
+        values += [("drift_timestamp_seconds", drift.reported, {}), ("drift_ratio", drift.factor, {})]
+    for name, value, labels in values:
         if value is not None:
-            texts = {name: text[:_LONGEST] for name, text in labels.items()}
+            texts = {label: text[:_LONGEST] for label, text in labels.items()}
             yield Sample(f"tidecast_job_{name}", {"job": job, **texts}, float(value))
 
-    yield from of("contract_valid", job not in known.wrong)
+
+def _measured(seen: Followed) -> Iterator[Value]:
     if sample := seen.sample:
-        yield from of("arrival_records_per_second", sample.arrival_rps)
-        yield from of("lag_records", sample.lag_records)
-        yield from of("executors", sample.executors)
-        yield from of("pending_executors", sample.pending_executors)
-        yield from of("metric_timestamp_seconds", sample.wall_time)
+        yield "arrival_records_per_second", sample.arrival_rps, {}
+        yield "lag_records", sample.lag_records, {}
+        yield "executors", sample.executors, {}
+        yield "pending_executors", sample.pending_executors, {}
+        yield "metric_timestamp_seconds", sample.wall_time, {}
         if sample.mode is not None:
-            yield from of("mode", 1, mode=sample.mode)
-        speaking = ("autoscaler", "serving") if seen.forecast or "serving" in seen.heard else ("autoscaler",)
-        for by in () if "heartbeats" in known.unread else speaking:
-            heard_at = max(seen.heard.get(by, 0.0), seen.measured_since)
-            yield from of("heartbeat_timestamp_seconds", heard_at, by=by)
+            yield "mode", 1, {"mode": sample.mode}
     if batch := seen.batch:
         for level, name in _LEVELS.items():
-            yield from of("latency_seconds", getattr(batch, name), level=level)
-    yield from of("target_executors", seen.target)
-    yield from of("unfollowed_timestamp_seconds", seen.unfollowed_at)
+            yield "latency_seconds", getattr(batch, name), {"level": level}
+
+
+def _heard(seen: Followed) -> Iterator[Value]:
+    """When the autoscaler, and serving where it is used, gave their last signs, of a job that is measured."""
+    if seen.sample is None:
+        return
+    served = seen.forecast is not None or "serving" in seen.heard
+    for by in ("autoscaler", "serving") if served else ("autoscaler",):
+        yield "heartbeat_timestamp_seconds", max(seen.heard.get(by, 0.0), seen.measured_since), {"by": by}
+
+
+def _decided(seen: Followed) -> Iterator[Value]:
+    yield "target_executors", seen.target, {}
+    yield "unfollowed_timestamp_seconds", seen.unfollowed_at, {}
     if decision := seen.decision:
-        yield from of("decision_timestamp_seconds", decision.wall_time)
-        yield from of("shortage", "shortage" in decision.codes)
-        yield from of("response_changed", "response_changed" in decision.codes)
+        yield "decision_timestamp_seconds", decision.wall_time, {}
+        yield "shortage", "shortage" in decision.codes, {}
+        yield "response_changed", "response_changed" in decision.codes, {}
+    yield "decisions_total", seen.decisions, {}
+    for status, count in seen.outcomes.items():
+        yield "outcomes_total", count, {"status": status}
+
+
+def _forecast(seen: Followed) -> Iterator[Value]:
     if forecast := seen.forecast:
         middle = min(range(len(forecast.levels)), key=lambda at: abs(forecast.levels[at] - 0.5))
-        yield from of("forecast_records_per_second", forecast.quantiles[0][middle])
-        yield from of("forecast_timestamp_seconds", forecast.wall_time)
-        yield from of("champion_info", 1, model=forecast.model, version=forecast.version, kind=forecast.kind)
-    if drift := known.drifts.get(job):
-        yield from of("drift_timestamp_seconds", drift.reported)
-        yield from of("drift_ratio", drift.factor)
-    yield from of("decisions_total", seen.decisions)
-    for status, count in seen.outcomes.items():
-        yield from of("outcomes_total", count, status=status)
-    if contract is not None:
-        for name, value in _promised(seen, contract):
-            yield from of(name, value)
-        burn = None if seen.rests else seen.account.burn(contract.error_budget)
-        for window, rate in zip(("long", "short"), burn or (), strict=False):
-            yield from of("burn_rate", rate, window=window)
+        yield "forecast_records_per_second", forecast.quantiles[0][middle], {}
+        yield "forecast_timestamp_seconds", forecast.wall_time, {}
+        served = {"model": forecast.model, "version": forecast.version, "kind": forecast.kind}
+        yield "champion_info", 1, served
 
 
-def _promised(seen: Followed, contract: Contract) -> Iterator[tuple[str, float]]:
-    yield "latency_target_seconds", contract.latency_target_s
-    yield "error_budget_ratio", contract.error_budget
-    yield "least_executors", contract.executors.min
-    yield "most_executors", contract.executors.max
-    yield "late_seconds_total", seen.late_s
-    yield "production_seconds_total", seen.production_s
+def _promised(seen: Followed, contract: Contract) -> Iterator[Value]:
+    yield "latency_target_seconds", contract.latency_target_s, {}
+    yield "error_budget_ratio", contract.error_budget, {}
+    yield "least_executors", contract.executors.min, {}
+    yield "most_executors", contract.executors.max, {}
+    yield "late_seconds_total", seen.late_s, {}
+    yield "production_seconds_total", seen.production_s, {}
     if contract.error_budget > 0 and seen.sample is not None:
         promise = Promise.of(contract)
         late_s, window_s = seen.window_late_s(promise), promise.window_days * DAY_S / seen.sample.time_scale
-        yield "window_late_seconds", late_s
-        yield "error_budget_left_ratio", 1 - late_s / (promise.budget * window_s)
-        yield "burn_rate_limit", fast_rate(promise.budget)
+        yield "window_late_seconds", late_s, {}
+        yield "error_budget_left_ratio", 1 - late_s / (promise.budget * window_s), {}
+        yield "burn_rate_limit", fast_rate(promise.budget), {}
+    burn = None if seen.rests else seen.account.burn(contract.error_budget)
+    for window, rate in zip(("long", "short"), burn or (), strict=False):
+        yield "burn_rate", rate, {"window": window}
 
 
 def _of_pools(pools: Mapping[str, PoolState]) -> Iterator[Sample]:
