@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 from configs.pool import ClusterPool
 from models.pool.ahead import PoolShortage, find_shortage, room_from
@@ -20,6 +21,30 @@ KEPT = {
     "frozen": "as it is frozen", "silent": f"as nothing was heard of it for {SILENT_S:g} s",
     "paced": f"after two changes within {WITHIN_S:g} s",
 }  # fmt: skip
+
+
+class DividedPool(NamedTuple):
+    """What one division came to, by job where it is a mapping.
+
+    Attributes:
+        wants: as the jobs told them.
+        claims: of the jobs.
+        keeps: why jobs keep what they have.
+        given: executors for live records that each is to have.
+        live: those that it may have now.
+        leaving: jobs with executors that they have to give up.
+        rivals: jobs that others yield to.
+        until: when all have room, epoch seconds; None: nobody knows.
+    """
+
+    wants: Mapping[str, Want]
+    claims: Mapping[str, JobClaim]
+    keeps: Mapping[str, str]
+    given: Mapping[str, int]
+    live: Mapping[str, int]
+    leaving: Collection[str]
+    rivals: Sequence[str]
+    until: float | None
 
 
 def grant(
@@ -54,9 +79,9 @@ def grant(
     live = {job: held[job].executors if job in stock.keeps else free[job] for job in claims}
     leaving = dict.fromkeys(job for job, one in held.items() if one.occupied > live[job])
     until, rivals = room_from(stock.whole, claims, stock.wants, now), rank_rivals(claims, given)
-    granted = {}
+    made, granted = DividedPool(wants, claims, keeps, given, live, leaving, rivals, until), {}
     for job in wants:
-        reason, code = _why(job, pool, claims, given, live, leaving, wants, keeps, rivals, until)
+        reason, code = _why(job, pool, made)
         codes: tuple[str, ...] = (code,)
         if stock.whole.cores < pool.cores and reason:
             left = math.floor(stock.whole.cores)
@@ -131,25 +156,22 @@ def _changed(
     )  # fmt: skip
 
 
-def _why(
-    job: str, pool: ClusterPool, claims: Mapping[str, JobClaim], given: Mapping[str, int], live: Mapping[str, int],
-    leaving: Collection[str], wants: Mapping[str, Want], keeps: Mapping[str, str], rivals: Sequence[str],
-    until: float | None,
-) -> tuple[str, str]:  # fmt: skip
+def _why(job: str, pool: ClusterPool, made: DividedPool) -> tuple[str, str]:
     """The reason of a job's grant, "" where it has what it asked for, and its code."""
-    missing, has = wants[job].wanted - live[job], live[job]
-    if job in keeps and missing:
-        return f"pool {pool.name}: {has} kept, {KEPT[keeps[job]]}", keeps[job]
+    wants, has = made.wants, made.live[job]
+    missing = wants[job].wanted - has
+    if job in made.keeps and missing:
+        return f"pool {pool.name}: {has} kept, {KEPT[made.keeps[job]]}", made.keeps[job]
     if missing <= 0:
         return "", "granted"
-    if live[job] < given[job]:
-        return f"pool {pool.name}: {describe_wait(job, missing, leaving)}", "waits"
-    rival = next((other for other in rivals if other != job), None)
+    if has < made.given[job]:
+        return f"pool {pool.name}: {describe_wait(job, missing, made.leaving)}", "waits"
+    rival = next((other for other in made.rivals if other != job), None)
     if rival is None:
         return f"pool {pool.name}: {missing} more have no room", "yields"
-    lates = {other: _with_and_without(claims[other], given[other]) for other in (job, rival)}
+    lates = {other: _with_and_without(made.claims[other], made.given[other]) for other in (job, rival)}
     weights = {other: pool.jobs[other].weight for other in (job, rival)}
-    return f"pool {pool.name}: {describe_yield(job, rival, missing, weights, wants, lates, until)}", "yields"
+    return f"pool {pool.name}: {describe_yield(job, rival, missing, weights, wants, lates, made.until)}", "yields"
 
 
 def _with_and_without(claim: JobClaim, has: int) -> tuple[float, float]:
