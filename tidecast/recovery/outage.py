@@ -114,18 +114,29 @@ def begin_epoch(
             )
         opens = positions.at(asked.clock.wall_at(span.open_from / 1000), waiting.ends)
     number = max(form.epoch, asked.sink.epoch, *(epoch.number for epoch in epochs)) + 1
-    order = ReplayOrder(
-        f"gap-{number}", asked.job, now_s, "run", _by_topic(starts), _by_topic(waiting.ends), most_rps=asked.rps,
-        task_s=asked.task_s, begin_ms=span.begin, end_ms=span.end, holds=version_of(number, 0) - 1,
-        open_ms=span.open_from, open_starts=_by_topic({place: max(at, starts[place]) for place, at in opens.items()}),
+    order = _gap_order(number, asked, waiting, span, starts, opens)
+    epoch = LiveEpoch(number, span.whole_from, span.final_s, order, span.final_s + asked.ahead_s)
+    return Begun(epoch, span.absorbed), _begun_text(order, waiting, span)
+
+
+def _gap_order(
+    number: int, asked: Asked, waiting: Waiting, span: GapSpan, starts: Mapping[Partition, int],
+    opens: Mapping[Partition, int],
+) -> ReplayOrder:  # fmt: skip
+    return ReplayOrder(
+        f"gap-{number}", asked.job, waiting.noted_s, "run", _by_topic(starts), _by_topic(waiting.ends),
+        most_rps=asked.rps, task_s=asked.task_s, begin_ms=span.begin, end_ms=span.end,
+        holds=version_of(number, 0) - 1, open_ms=span.open_from,
+        open_starts=_by_topic({place: max(at, starts[place]) for place, at in opens.items()}),
     )  # fmt: skip
-    text = (
-        f"was out for {now_s - waiting.oldest_s:.0f} s: {waiting.records:,} records wait and are replayed as "
+
+
+def _begun_text(order: ReplayOrder, waiting: Waiting, span: GapSpan) -> str:
+    return (
+        f"was out for {waiting.noted_s - waiting.oldest_s:.0f} s: {waiting.records:,} records wait and are replayed as "
         f"{order.id}, {order.records:,} with those of the same windows; the newest come first, windows that begin "
         f"before {instant(span.whole_from)} stay as they are until they are whole"
     )
-    epoch = LiveEpoch(number, span.whole_from, span.final_s, order, span.final_s + asked.ahead_s)
-    return Begun(epoch, span.absorbed), text
 
 
 def _waiting(positions: Positions, committed: Committed) -> Waiting:

@@ -9,13 +9,13 @@ from typing import Any
 import lmdb
 
 from pipelines.store.disk.environment import LmdbEnvironment, as_store_error
-from pipelines.store.disk.errors import BadKey, Fenced, MissingMember, MustReopen, StoreError, StoreFull
-from pipelines.store.disk.layout import HEAD, ID, PAIR, Head, pack_head
+from pipelines.store.disk.errors import BadKey, MissingMember, MustReopen, StoreError, StoreFull
+from pipelines.store.disk.layout import HEAD, ID, Head, pack_head
 from pipelines.store.disk.limits import check_key
-from pipelines.store.disk.records import encode_record
-from pipelines.store.disk.retention import SLACK, delete_oldest
+from pipelines.store.disk.retention import delete_oldest
 from pipelines.store.writing.event import Event
-from pipelines.store.writing.memory import KeyState, Side, WriterMemory
+from pipelines.store.writing.memory import KeyState, WriterMemory
+from pipelines.store.writing.transaction import fence, name_keys, put_event, retire_versions
 
 FORGOTTEN = 64
 """Sent entries that one commit deletes, at most: the deletion of many needs more free pages than a full map has."""
@@ -64,20 +64,12 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
     env, ts = side.env, memory.ts
     try:
         with env.lmdb.begin(write=True) as txn:
-            _fence(memory, env, txn)
-            entry, fresh = side.next_outbox_number, _name_keys(txn, side, events)
+            fence(memory, env, txn)
+            entry, fresh = side.next_outbox_number, name_keys(txn, side, events)
             for event in events:
                 event.ts = ts = next_ts(now, ts)
-                for state, version, value, event_time in event.staged.values():
-                    place = state.prefix + PAIR.pack(ts, version)
-                    when = ts if event_time is None else event_time
-                    txn.put(place, encode_record(place, when, memory.epoch, value), db=env.log)
-                for name, value in event.meta.items():
-                    txn.put(name.encode(), value, db=env.meta)
-                for waiting in event.entries:
-                    txn.put(ID.pack(entry), waiting, db=env.outbox)
-                    entry += 1
-            retired = _retire(txn, env, events)
+                entry = put_event(txn, env, event, memory.epoch, entry)
+            retired = retire_versions(txn, env, events)
             ts = max(now, ts)
             forgotten = side.sent[:FORGOTTEN]
             for number in forgotten:
@@ -97,13 +89,7 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
     side.head, side.next_outbox_number, memory.ts = head, entry, ts
     side.next_key += fresh
     del side.sent[: len(forgotten)]
-    for event in events:
-        for staged in event.staged.values():
-            state = staged.state
-            state.version = staged.version
-            state.count += 1
-            state.puts += 1
-            memory.keys[state.key] = state
+    _note_puts(memory, events)
     for state, gone in retired:
         state.count -= gone
     memory.commit_unknown = False
@@ -111,49 +97,25 @@ def _commit(memory: WriterMemory, persistent: bool, events: Sequence[Event], now
         memory.synced.count_commit()
 
 
+def _note_puts(memory: WriterMemory, events: Sequence[Event]) -> None:
+    for event in events:
+        for staged in event.staged.values():
+            state = staged.state
+            state.version = staged.version
+            state.count += 1
+            state.puts += 1
+            memory.keys[state.key] = state
+
+
 @contextmanager
 def _writing(memory: WriterMemory, env: LmdbEnvironment) -> Iterator[Any]:
     """A transaction, committed at the end unless a later writer has opened the store; errors are the store's."""
     try:
         with env.lmdb.begin(write=True) as txn:
-            _fence(memory, env, txn)
+            fence(memory, env, txn)
             yield txn
     except lmdb.Error as error:
         raise as_store_error(error, env.name) from error
-
-
-def _fence(memory: WriterMemory, env: LmdbEnvironment, txn: Any) -> None:
-    newest_writer = env.read_head(txn).epoch
-    if newest_writer != memory.epoch:
-        raise Fenced(
-            f"{env.folder}: writer {newest_writer} has taken over from writer {memory.epoch}; this one must end"
-        )
-
-
-def _name_keys(txn: Any, side: Side, events: Sequence[Event]) -> int:
-    """Give an id to each key that is put for the first time; how many there were."""
-    number = side.next_key
-    for event in events:
-        for key, staged in event.staged.items():
-            if not staged.state.prefix:
-                staged.state.prefix = ID.pack(number)
-                txn.put(key.encode(), staged.state.prefix, db=side.env.keys)
-                number += 1
-    return number - side.next_key
-
-
-def _retire(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tuple[KeyState, int]]:
-    """Delete what the keys put here outgrew, each key once in SLACK puts; (state, how many went)."""
-    puts: dict[KeyState, int] = {}
-    for event in events:
-        for staged in event.staged.values():
-            if staged.state.keep is not None:
-                puts[staged.state] = puts.get(staged.state, 0) + 1
-    return [
-        (state, delete_oldest(txn, env, state.prefix, state.count + more - state.keep.versions, 0))
-        for state, more in puts.items()
-        if state.keep is not None and state.puts // SLACK != (state.puts + more) // SLACK
-    ]
 
 
 def prepare_flush(memory: WriterMemory) -> int:
