@@ -26,7 +26,7 @@ from pipelines.alerts.rounds import Rounds
 from pipelines.alerts.topics import FollowedTopics
 from pipelines.alerts.webhook import Channel, Post, post
 from pipelines.kafka.connection import bootstrap_address
-from pipelines.serve.signals import stop_on_signals
+from pipelines.signals import stop_on_signals
 
 TICK_S, FIRST_S = 1.0, 60.0
 """Seconds between two looks at what is known, and after the start in which webhooks are told nothing."""

@@ -14,7 +14,6 @@ kept in `warmup.json` and counted in the truth. SIGTERM ends a replay early; the
 from __future__ import annotations
 
 import argparse
-import signal
 import sys
 import threading
 import time
@@ -36,6 +35,7 @@ from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.compression import NONE, chosen_codec
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
+from pipelines.signals import event_of_signals
 from pipelines.stack.state import with_stack_addresses
 from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
@@ -205,9 +205,7 @@ def main(argv: list[str] | None = None) -> int:
     parser.add_argument("--run-dir", type=Path, required=True, help="folder for the truth")
     parser.add_argument("--warm-up", action="store_true", help="only send a few counted records to every partition")
     args = parser.parse_args(argv)
-    stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
+    stop = event_of_signals()
     try:
         settings = with_stack_addresses(load())
         args.run_dir.mkdir(parents=True, exist_ok=True)

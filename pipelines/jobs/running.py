@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import logging
 import math
-import signal
 import sys
 import threading
 import time
@@ -27,6 +26,7 @@ from pipelines.jobs.restarts.same_topics import refuse_other_topics
 from pipelines.jobs.restarts.snapshots import set_snapshots
 from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.signing import Signer
+from pipelines.signals import event_of_signals
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.event_log import trim_event_logs
 from pipelines.spark.session import cluster_session
@@ -77,17 +77,8 @@ def run_job(
         OSError: the run folder cannot be written.
         Exception: whatever `start_query` raises.
     """
-    module = ".".join(filter(None, ("pipelines.jobs", room, job)))
-    parser = argparse.ArgumentParser(prog=f"python -m {module}", description="Run a managed job.")
-    parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
-    alone = "run without Tidecast's agent, with the least number of executors"
-    parser.add_argument("--no-agent", action="store_true", help=alone)
-    stock = "start executors as stock Spark does: no class archive, Spark's own worker daemon"
-    parser.add_argument("--stock-starts", action="store_true", help=stock)
-    own = "read the ranges that are ordered apart from its live query, with so many executors, and end"
-    parser.add_argument("--replays", type=int, metavar="EXECUTORS", help=own)
-    args = parser.parse_args(argv)
-    stop = stop_on_signals()
+    args = _parse(".".join(filter(None, ("pipelines.jobs", room, job))), argv)
+    stop = event_of_signals()
     try:
         settings = with_stack_addresses(load())
         Signer.of(settings.kafka).check_file()
@@ -121,6 +112,18 @@ def run_job(
     if status and not merges and (remedy := remedy_of(launch.checkpoint, keyed)):
         print(remedy, file=sys.stderr)
     return status
+
+
+def _parse(module: str, argv: list[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog=f"python -m {module}", description="Run a managed job.")
+    parser.add_argument("--run-dir", type=Path, required=True, help="folder for checkpoint, progress and event log")
+    alone = "run without Tidecast's agent, with the least number of executors"
+    parser.add_argument("--no-agent", action="store_true", help=alone)
+    stock = "start executors as stock Spark does: no class archive, Spark's own worker daemon"
+    parser.add_argument("--stock-starts", action="store_true", help=stock)
+    own = "read the ranges that are ordered apart from its live query, with so many executors, and end"
+    parser.add_argument("--replays", type=int, metavar="EXECUTORS", help=own)
+    return parser.parse_args(argv)
 
 
 def _run(
@@ -215,14 +218,6 @@ def attach_agent(query: StreamingQuery, job: str, settings: Settings, contract: 
         executors=(bounds.min, bounds.max), cores_per_executor=bounds.cores,
         signing_key=Signer.of(kafka).keys_of(job), **how,
     )  # fmt: skip
-
-
-def stop_on_signals() -> threading.Event:
-    """Return the event that SIGTERM and ctrl-C set from now on; only in the main thread."""
-    stop = threading.Event()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: stop.set())
-    return stop
 
 
 def finish_query(spark: SparkSession, query: StreamingQuery, agent: Any, log: ProgressLog) -> int:

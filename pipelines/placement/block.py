@@ -25,7 +25,7 @@ from models.placement.rates import rates_of
 from pipelines.jobs.launch import Launch, read_first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.restarts.same_topics import refuse_other_topics
-from pipelines.jobs.running import attach_agent, finish_query, stop_on_signals
+from pipelines.jobs.running import attach_agent, finish_query
 from pipelines.kafka.signing import Signer
 from pipelines.placement.begun import follow_query
 from pipelines.placement.code import JobCode, load_code, record_schemas
@@ -35,6 +35,7 @@ from pipelines.placement.restored import claim_sink
 from pipelines.placement.scaled.contracts import contract_file, contract_of, starting_contract
 from pipelines.placement.topic_sink import BlockSink, once
 from pipelines.placement.watched_block import BlockEpoch
+from pipelines.signals import event_of_signals
 from pipelines.spark.session import cluster_session
 from tidecast.spark.admission import Admission, AdmissionError
 
@@ -59,7 +60,7 @@ def run_block(argv: list[str] | None = None) -> int:
     parser.add_argument("job", type=Path, help="folder of the job")
     parser.add_argument("name", help="name of the block")
     args = parser.parse_args(argv)
-    stop, spark = stop_on_signals(), None
+    stop, spark = event_of_signals(), None
     try:
         folder = JobFolder(args.job)
         topology, epoch = folder.topology(), folder.newest(args.name)

@@ -6,8 +6,6 @@ Run it as `tidecast autoscale`. One query serves every job that has a contract, 
 from __future__ import annotations
 
 import json
-import os
-import signal
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -30,6 +28,7 @@ from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.scale.turn import Turn, stand_by
+from pipelines.signals import event_of_signals, keep_sigterm_from_jvm
 from pipelines.spark.checkpoint.operator_name import name_for_frames, name_for_rows
 from pipelines.spark.query_session import query_session, spread_state
 from pipelines.spark.wall_clock import ClockWatch, jvm_clock
@@ -153,15 +152,12 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
             file of signing keys is wrong.
         OSError: a file beside the checkpoint cannot be written, or locked.
     """
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = event_of_signals()
     signer = Signer.of(settings.kafka)
     signer.check_file()
     create_topics(settings.kafka)
     turn = Turn(checkpoint, settings.kafka)
-    # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
+    keep_sigterm_from_jvm()
 
     def begin_if_free() -> BesideQuery | None:
         return begin(settings, checkpoint, stop) if turn.has_come() else None

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from configs.settings import load
 from pipelines.bench.fastpath.champions import FolderChampions
-from pipelines.serve.signals import stop_on_signals
 from pipelines.serve.stream.server import Server
+from pipelines.signals import stop_on_signals
 from pipelines.stack.state import with_stack_addresses
 
 

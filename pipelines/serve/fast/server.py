@@ -27,7 +27,7 @@ from pipelines.serve.fast.swapping import finish_swaps
 from pipelines.serve.http.process import HttpEndpoint
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.partitions import PartitionWatch
-from pipelines.serve.signals import stop_on_signals
+from pipelines.signals import stop_on_signals
 from pipelines.store import Corrupt, Keep, Store
 from pipelines.store.writing.flusher import Flusher
 

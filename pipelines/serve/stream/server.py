@@ -27,13 +27,13 @@ from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import ReadyModel
 from pipelines.serve.partitions import PartitionWatch
-from pipelines.serve.signals import stop_on_signals
 from pipelines.serve.step.deployments import choose_first_origin
 from pipelines.serve.step.forecasts import encode_forecast
 from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
+from pipelines.signals import stop_on_signals
 from tidecast.messages import MessageError, MetricSample
 
 log = logging.getLogger(__name__)

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import logging
 import os
-import signal
 import threading
 from collections.abc import Callable
 from contextlib import closing, suppress
@@ -28,11 +27,11 @@ from pipelines.registry import Registry
 from pipelines.serve.contracted import ContractedJobs
 from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import ReadyModel
-from pipelines.serve.signals import stop_on_signals
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.serve.stream.fleet_query import start_query
 from pipelines.serve.stream.fleet_step import model_files, read_model_file, write_model_file
 from pipelines.serve.stream.server import TAIL, needed_from, read_samples
+from pipelines.signals import keep_sigterm_from_jvm, stop_on_signals
 from pipelines.spark.checkpoint.lock import CheckpointLock
 from pipelines.spark.checkpoint.operator_name import name_for_frames
 from pipelines.spark.checkpoint.repair import remedy_of
@@ -73,8 +72,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
     models, checkpoint = folder / "models", folder / "query"
     refuse_spread(checkpoint, serving.cores, "serving.cores")
     models.mkdir(parents=True, exist_ok=True)
-    # The JVM ignores SIGTERM: where all processes of the command get it, this one ends the query first.
-    os.register_at_fork(after_in_child=lambda: signal.signal(signal.SIGTERM, signal.SIG_IGN))
+    keep_sigterm_from_jvm()
     create_topics(settings.kafka)
     with stop_on_signals(stop), closing(Publisher(settings.kafka)) as publisher:
         contracted = partial(ContractedJobs, settings.contracts_dir, serving.alias_poll_s)

@@ -9,9 +9,7 @@ from __future__ import annotations
 import argparse
 import json
 import logging
-import signal
 import sys
-import threading
 from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
@@ -23,6 +21,7 @@ from configs.settings import load
 from pipelines.jobs.launch import Launch, fix_first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.kafka.spark import spark_options, topic_out
+from pipelines.signals import event_of_signals
 from pipelines.spark.session import cluster_session
 from pipelines.stack.state import with_stack_addresses
 from tidecast import attach
@@ -96,9 +95,7 @@ def start_replay(
 def main(argv: list[str] | None = None) -> int:
     """Run a part until SIGTERM; status 1 where a query failed, or settings, broker or Java are wrong."""
     args = _arguments(argv)
-    stop = threading.Event()
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, lambda *_: stop.set())
+    stop = event_of_signals()
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     try:
         settings = with_stack_addresses(load())
