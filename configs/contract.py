@@ -16,6 +16,7 @@ from configs.alerts import Alerts
 from configs.backpressure import Backpressure
 from configs.bounds import JobName, Key, Section, Share
 from configs.configurations import StatedConfigurations
+from configs.durations import DAY_S
 from configs.errors import SettingsError
 from configs.files import read_section
 from configs.planning import BATCH_SHARE, UTILISATION, Executors, Planning
@@ -29,7 +30,7 @@ LEAST_BUDGET = 1e-4
 """Least share of late seconds that is promised or planned for; logs of before may hold less."""
 
 
-YEAR_S = 366 * 86_400.0
+YEAR_S = 366 * DAY_S
 
 
 class Contract(Section):

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.adapt.surprise import BlockMeans, Shift, block_means, error_size, error_surprise, load_surprise
-from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 
 if TYPE_CHECKING:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.adapt.candidates import (
     adapt_to_target,
     decide_on_gate_part,
@@ -21,7 +22,7 @@ from models.adapt.network import ForecastOnly
 from models.adapt.target import LONG_DAYS, AdaptedForecaster
 from models.adapt.target_load import TargetLoad
 from models.adapt.training import TransferPlan
-from models.forecast.core.forecaster import DAY_S, Task, fill_gaps
+from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import GRAIN, Series, SeriesError
 
 TRIED = 8

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from configs.contract import Contract
+from configs.durations import DAY_S
 from models.alerts.followed import STRANGE, Followed
 from models.alerts.knowledge import Knowledge
 from models.alerts.metric import Sample
-from models.policy.core.budget import DAY_S, Account, Promise
+from models.policy.core.budget import Account, Promise
 from models.policy.live.burn import fast_rate
 from models.pool.state import PoolState
 

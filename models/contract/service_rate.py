@@ -24,7 +24,7 @@ FIRST_DISPERSION, FIRST, NEWEST = 30.0, 5, 30
 LEAST_BUSY_S, MOST_SCATTER = 1e-6, 1e9
 """Busy seconds under which a batch counts as empty; most that one batch counts in the dispersion."""
 COLD_BATCHES = 2
-"""Batches after a scale-out that teach nothing, because new executors are slow."""
+"""Batches after a scale-up that teach nothing, because new JVMs are slow."""
 MOST_EXECUTORS = 1e6
 CERTAIN = 0.05
 """Level of the quantile that is planned with."""

@@ -10,7 +10,6 @@ from configs.topology import JobOperator, Topology
 from models.placement.fusion.parts import FusionTask, Link, QueryStage
 from models.placement.graph import Dag
 
-GIGABYTE = 1e9
 LEAST_DEMAND = 1e-6
 """Of an operator that nothing reaches, thousandths of a core: a vertex has some."""
 BYTE_CORES = 1e-6

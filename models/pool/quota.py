@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from configs.durations import DAY_S, HOUR_S
 from configs.pool import Quota
 from models.pool.wants import PoolMemory, Want
 
-HOUR_S, DAY_S = 3600.0, 86_400.0
 SPENT_S = 300.0
 """Seconds in which what is left beyond the floors may be spent, at the rate of now: so the end comes step by step."""
 

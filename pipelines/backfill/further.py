@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.issued import IssuedLoad, JobClock
 from models.backfill.live.ordered import JobNow
@@ -15,7 +16,6 @@ from models.twin.experiment.foresight import HORIZON, issue_forecasts
 
 LEAST_DAYS = 2.0
 """Of the job's own time that a further forecast is learned from, at least."""
-DAY_S = 86_400.0
 
 
 def reaching(moment: JobNow, by_s: float) -> JobNow:

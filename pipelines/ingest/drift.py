@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from configs.durations import DAY_S
 from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS, Drift, detect_drifts
-from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from pipelines.airflow.drifts import DriftEvent, valid_drifts
 from pipelines.lake.load import format_minute

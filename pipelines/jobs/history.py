@@ -7,10 +7,10 @@ from contextlib import closing
 
 import numpy as np
 
+from configs.durations import DAY_S
 from configs.errors import SettingsError
 from configs.sections import Newcomer, Replay
 from configs.settings import Settings
-from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.kafka.publisher import Publisher
 from pipelines.traces.shipped import find_shipped

@@ -12,17 +12,17 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import jobs_with_contract
+from configs.durations import DAY_S
 from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
-from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
+from models.policy.live.learned_lead import OUTCOMES
 from pipelines.lake.file_lake import FileLake, SparkLake, opened_lake
 from pipelines.lake.folder import lake_folder
 from pipelines.lake.tables import exists, job_spans_s
 
 SERVED_S = 7 * 86_400.0
 """Trace seconds of served forecasts by which live versions are judged."""
-OUTCOMES = 200  # newest ones, as the autoscaler reads them
 BATCHES = 20_000  # newest ones, from which capacity is fitted
 BATCH = ("kind", "wall_time", "batch_s", "batch_rows", "executors", "batch_id", "task_ceiling")
 """Columns of the table `metrics` that tell of a micro-batch."""

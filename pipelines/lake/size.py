@@ -6,8 +6,9 @@ import json
 import os
 from pathlib import Path
 
+from configs.durations import DAY_S
+
 _LOG = "_delta_log"
-DAY_S = 86_400.0
 
 
 def table_size(root: Path, table: str) -> tuple[int, int]:

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.settings import Settings
+from models.policy.live.learned_lead import OUTCOMES
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.signing import Signer
@@ -39,7 +40,6 @@ if TYPE_CHECKING:
 
 LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts at most, where workers are slow
 REHEARSED_EVERY = "30 seconds"  # Spark ends a Python worker that was idle for a minute
-OUTCOMES = 200  # newest ones that a new query learns the lead time from
 
 
 def start_query(

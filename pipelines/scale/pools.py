@@ -9,11 +9,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from configs.contract import Contract
+from configs.durations import DAY_S
 from configs.pool import ClusterPool
 from configs.settings import Settings
 from models.pool.ahead import PoolShortage
 from models.pool.divide import expected_shortage, grant
-from models.pool.quota import DAY_S
 from models.pool.reasons import describe_shortage
 from models.pool.state import PoolState
 from models.pool.told import tell_pool

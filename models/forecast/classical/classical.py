@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from configs.durations import WEEK_S
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import WEEK_S, State, Task, begin_state
+from models.forecast.core.forecaster import State, Task, begin_state
 from models.forecast.core.residuals import NEWEST, ResidualWindow, build_residual_window
 from models.forecast.core.series import Floats, Series
 from models.forecast.core.tracks import Carrying

@@ -10,8 +10,9 @@ import warnings
 
 import numpy as np
 
+from configs.durations import DAY_S, WEEK_S
 from models.forecast.classical.classical import Classical, Harmonics, Recursion, begins, waves
-from models.forecast.core.forecaster import DAY_S, WEEK_S, Task, fill_gaps
+from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Floats, Series, SeriesError
 
 NEWEST = 3000

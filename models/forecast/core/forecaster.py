@@ -9,10 +9,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from configs.durations import DAY_S, WEEK_S
 from models.forecast.core.series import Floats, Series, SeriesError
 
-DAY_S = 86_400.0
-WEEK_S = 7 * DAY_S
 MOST_STEPS, MOST_LEVELS = 1000, 100
 """Of a forecast: what it keeps of its errors grows with the square of its steps."""
 ERRORS = 2000

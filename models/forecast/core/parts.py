@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from models.forecast.core.forecaster import DAY_S
+from configs.durations import DAY_S
 from models.forecast.core.series import MAX_STEPS, Floats
 
 GAP_DAYS = 42

@@ -14,6 +14,8 @@ import numpy as np
 
 from models.placement.graph import GraphError
 
+GIGABYTE = 1e9
+
 
 @dataclass(frozen=True)
 class QueryStage:

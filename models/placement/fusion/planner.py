@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from models.placement.fusion.parts import (
+    GIGABYTE,
     FusionTask,
     cut_of,
     fusion_cost,
@@ -18,7 +19,6 @@ STEPS, STEP = 200, 0.1
 """Steps of the relaxed descent, and the share that the steepest edge moves in one."""
 ROUNDS = 3
 """Rounds of the local search."""
-GIGABYTE = 1e9
 Penalty = Callable[[Sequence[int]], float]
 """Further cost of groups, core-s/s, such as that of their latency."""
 

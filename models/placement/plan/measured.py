@@ -8,10 +8,11 @@ from dataclasses import dataclass, field
 
 from configs.topology import Topology
 from models.contract.queueing import micro_batch
+from models.placement.fusion.parts import GIGABYTE
 from models.placement.partition.count import UTILISATION
 from models.placement.plan.blocks import Blocks, block_of
 from models.placement.plan.wiring import Wiring, way_s, wire
-from models.placement.rates import GIGABYTE, Rates, edges_of
+from models.placement.rates import Rates, edges_of
 
 CATCH_UP = 5.0
 """Triggers for which the records of a micro-batch keep its executors busy at most: what waits is worked off so."""

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 
 from configs.topology import Topology
+from models.placement.fusion.parts import GIGABYTE
 from models.placement.partition.count import UTILISATION
 from models.placement.plan.measured import Placement
-from models.placement.rates import GIGABYTE, cores_of, memory_of, rates_of
+from models.placement.rates import cores_of, memory_of, rates_of
 
 Best = Callable[[Topology, float], Placement | None]
 """The best placement of a topology at a factor of its sources' rates; None: the clusters have no room."""

@@ -8,8 +8,6 @@ from typing import Any
 
 KEPT = 0.95
 """Share of what is known that a batch leaves, in the direction in which it tells something: about 20 batches count."""
-COLD_BATCHES = 2
-"""Batches after a scale-up that teach nothing, because new JVMs are slow."""
 MOST_CORRECTION = 20.0
 """What is learned stays within this factor of the contract's first guess."""
 MOST_SURPRISE = 1.0

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from configs.contract import Contract
+from configs.durations import DAY_S
 
-DAY_S = 86_400.0
 PARTS, FIRST_S = 60, 3600.0
 """Parts of the promise's window, each dropped as a whole; seconds of lateness believed of a job's first batch."""
 SET_BACK_S = 60.0

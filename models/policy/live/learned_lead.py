@@ -12,6 +12,7 @@ from models.policy.core.lead_time import LeadTime, StartUp
 
 LEVEL = 0.9
 """Probability with which a raise is to be of use in time."""
+OUTCOMES = 200  # newest ones, from which a lead time is learned anew: of the topic by a new query, or of the lake
 LONGEST_S = 7200.0  # more is a clock that jumped: agents look for executors a quarter of an hour
 SETTLED = 32  # decisions whose outcome is not taken twice
 

@@ -11,7 +11,8 @@ from typing import Any
 import msgspec
 
 from configs.contract import Contract
-from models.policy.core.batch_time import COLD_BATCHES, BatchTime, learn_from_batch
+from models.contract.service_rate import COLD_BATCHES
+from models.policy.core.batch_time import BatchTime, learn_from_batch
 from models.policy.core.batches import BatchSums, add_batch, busiest_share
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism

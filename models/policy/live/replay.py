@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from configs.contract import Contract
+from configs.durations import DAY_S
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from models.policy.catalogue import build, build_steered
@@ -18,7 +19,7 @@ from models.policy.live.plan import make_plan
 from models.policy.received.observation import Observation
 from models.policy.replays.executors import with_replays
 from models.policy.replays.relief import with_relief
-from models.policy.rules.fixed import DAY_S, Timetable
+from models.policy.rules.fixed import Timetable
 
 Contracts = Mapping[str, Contract]
 """Contracts by their hash, `Contract.hash`."""

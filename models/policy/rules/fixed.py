@@ -12,13 +12,13 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 
 from configs.contract import Contract
+from configs.durations import DAY_S
 from configs.errors import SettingsError
 from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, make_choice, why_flags
 from models.policy.core.policy import Rule, clipped_choice
 from models.policy.core.view import Memory, View
 
-DAY_S = 86400.0  # seconds
 QUANTILE = 0.95
 """Quantile of a slot's rates in the history that a timetable holds."""
 SLOTS = 24

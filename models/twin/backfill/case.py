@@ -14,6 +14,7 @@ from models.backfill.joint import JointErrors, fit_errors
 from models.backfill.live.issued import learn_errors
 from models.policy.core.capacity import Floats, Integers, speed_table
 from models.twin.experiment.foresight import LEVELS, IssuedForecasts, correct_at_looks
+from models.twin.experiment.setup import TASKS
 from models.twin.sim.arrivals import draw_arrivals
 
 PARTS = 10
@@ -24,7 +25,6 @@ HELD_LEVEL = 0.95
 """Forecast quantile that the live job's executors are held for."""
 PAST = 300
 """Past forecasts that their errors are learned from, at most."""
-TASKS = 4000
 
 
 class DrawnJob(NamedTuple):

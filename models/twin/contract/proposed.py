@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from configs.contract import Contract
-from models.policy.core.budget import DAY_S
+from configs.durations import DAY_S
 from models.policy.core.capacity import Floats
 from models.twin.advice.serve import KEPT, hear_last_value
 from models.twin.contract.kept import round_up

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from configs.durations import DAY_S
 from configs.policies import BY_PEAKS
 from models.policy.catalogue import build
 from models.policy.core.capacity import Floats, Integers
@@ -18,7 +19,7 @@ from models.policy.core.policy import Policy
 from models.policy.received.nowcast import forecast_offsets
 from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import stretch_ends
-from models.policy.rules.fixed import DAY_S, SLOTS, Timetable, learn_timetable
+from models.policy.rules.fixed import SLOTS, Timetable, learn_timetable
 from models.twin.experiment.contenders import TRUTH, Sweep, Trial
 from models.twin.experiment.foresight import LEVELS, correct_at_looks, true_peaks, unless_refuted
 from models.twin.experiment.scenario import Scenario

@@ -6,7 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from models.forecast.core.forecaster import DAY_S, Forecaster
+from configs.durations import DAY_S
+from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.capacity import Floats

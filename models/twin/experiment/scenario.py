@@ -9,12 +9,13 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from configs.durations import DAY_S
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import IssuedForecasts, unless_refuted
 from models.twin.experiment.peak_training import DAYS, learn_peaks, recent_rates
-from models.twin.experiment.setup import DAY_S, Setup
+from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second
 from models.twin.sim.job import ShortLoadError, TwinError
 

@@ -9,12 +9,12 @@ from functools import cached_property
 import numpy as np
 
 from configs.contract import BATCH_SHARE, Contract, Executors, Planning
+from configs.durations import DAY_S
 from models.forecast.core.series import Series
 from models.twin.sim.arrivals import fill_gaps
 from models.twin.sim.given import Looks
 from models.twin.sim.job import Belief, TwinError, TwinJob, stack
 
-DAY_S = 86400.0  # seconds
 SPREAD = tuple(np.linspace(0.85, 1.15, 8).tolist())
 """Start-up delays and restarts as shares of the lead time."""
 PEAK_QUANTILE, PEAK_RPS = 0.999, 3000.0

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from configs.durations import DAY_S, HOUR_S
 from models.policy.core.capacity import Floats
 from models.policy.live.learned_lead import LEVEL
 from models.twin.experiment.scenario import Scenario
-from models.twin.experiment.setup import DAY_S, SPREAD
+from models.twin.experiment.setup import SPREAD
 from models.twin.promise.learning import LeadChange, Pass, Promises, Raise, run_learning
 
 STARTS = 8
@@ -18,7 +19,6 @@ STARTS = 8
 MEDIAN_WITHIN, PLANNED_WITHIN, WITHIN = 0.2, 0.3, 1.25
 """Shares of the true median and of the true 0.9 quantile within which those learned are near; late seconds, as a
 multiple of the budget, within which an account is on its line."""
-HOUR_S = 3600.0
 
 
 @dataclass(frozen=True)

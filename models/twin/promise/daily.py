@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from configs.contract import Planning
+from configs.durations import DAY_S
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.view import LoadAhead
 from models.policy.received.nowcast import correct_by_rate, forecast_offsets
@@ -18,7 +19,6 @@ from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import Moments
 from models.twin.experiment.foresight import unless_refuted
 from models.twin.experiment.scenario import Scenario
-from models.twin.experiment.setup import DAY_S
 
 FORECASTER = "blend"
 ALIKE = math.log(1.1)

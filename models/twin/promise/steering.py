@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.forecast.core.series import Series
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats
@@ -15,7 +16,7 @@ from models.twin.experiment.contenders import DEFAULTS, Sweep, Trial, make_conte
 from models.twin.experiment.evaluation import run_trials
 from models.twin.experiment.frontier import least_cost_at
 from models.twin.experiment.scenario import Scenario
-from models.twin.experiment.setup import DAY_S, Setup
+from models.twin.experiment.setup import Setup
 from models.twin.promise.learning import Pass, Promises, run_learning
 from models.twin.sim.job import TwinError
 

@@ -11,6 +11,7 @@ from typing import Any
 import numba
 import numpy as np
 
+from models.contract.service_rate import COLD_BATCHES
 from models.policy.core import batch_time
 from models.twin.sim.actuate import draw_uniform
 from models.twin.sim.job import TwinJobs
@@ -19,7 +20,7 @@ from models.twin.sim.state import BINS, FINE_S, LINEAR, SimState
 WARM = 1e-4
 """A warm-up that has shrunk to this share is dropped."""
 _learn = numba.njit(inline="always")(batch_time.learn)
-_UNTAUGHT = float(batch_time.COLD_BATCHES)
+_UNTAUGHT = float(COLD_BATCHES)
 
 
 @numba.njit(inline="always")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import threading
 import time
@@ -26,6 +25,7 @@ from pipelines.demo.live import LiveReplay, wait_for_forecast
 from pipelines.demo.run import left_alive
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.librdkafka import GROUP
+from pipelines.report.recorded.lines import json_lines
 from pipelines.spark.checkpoint.repair import CheckpointError, diagnose
 from pipelines.stack.context import StackError
 from pipelines.stack.stack import Stack
@@ -161,7 +161,8 @@ def _promise(world: World, found: Attack | None) -> dict[str, Any]:
     if found is None or not (world.run_dir / "decisions.jsonl").exists():
         return unknown
     metrics, decisions = (
-        [one for one in _lines(world.run_dir, name) if one["job"] == world.job] for name in ("metrics", "decisions")
+        [one for one in json_lines(world.run_dir / f"{name}.jsonl") if one["job"] == world.job]
+        for name in ("metrics", "decisions")
     )
     told = [one for one in decisions if "promise" in one["inputs"]]
     if not told:
@@ -169,7 +170,3 @@ def _promise(world: World, found: Attack | None) -> dict[str, Any]:
     promise = Promise.of(load_contract(world.job, settings.contracts_dir))
     account, standing = judge_account(promise, metrics, told[-1], found.began_s), told[-1]["inputs"]["promise"]
     return {"account": account, "late_s": standing["late_s"], "counted_s": standing["seconds"]}
-
-
-def _lines(run_dir: Path, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run_dir / f"{name}.jsonl").read_text().splitlines()]

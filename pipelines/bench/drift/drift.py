@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.adapt.drift import LEAST, Drift, detect_drifts
-from models.forecast.core.forecaster import DAY_S, Task
+from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.selection.catalogue import CATALOGUE, NAIVE
 from pipelines.bench.forecast.breaks import (

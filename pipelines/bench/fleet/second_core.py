@@ -6,7 +6,8 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-HOUR_S = 3600.0
+from configs.durations import HOUR_S
+
 LIVE = ("autoscaler", "serving", "broker")
 
 

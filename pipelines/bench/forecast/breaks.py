@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from models.forecast.core.forecaster import DAY_S, Forecaster
+from configs.durations import DAY_S
+from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import forecast_origins
 from pipelines.traces.shipped import find_shipped

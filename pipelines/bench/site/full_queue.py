@@ -16,6 +16,7 @@ from pipelines.demo.progress import Screen
 from pipelines.demo.run import create_run_dir
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.topics import create_topics
+from pipelines.report.recorded.lines import json_lines
 from pipelines.scale.shown import describe_job, read_contract, see_job
 from pipelines.stack.stack import Stack
 
@@ -71,9 +72,11 @@ def judge(run_dir: Path) -> dict[str, Any]:
     """Return what a run's decisions, outcomes and metrics say of a queue that was full; as `full_queue` has it.
 
     Raises:
-        OSError: a file of the run is missing.
+        RunError: a file of the run is missing.
     """
-    outcomes, decisions, metrics = (_lines(run_dir, name) for name in ("outcomes", "decisions", "metrics"))
+    outcomes, decisions, metrics = (
+        json_lines(run_dir / f"{name}.jsonl") for name in ("outcomes", "decisions", "metrics")
+    )
     full = [one for one in outcomes if one["observed"].get("no_room")]
     came = [one for one in full if one.get("confirmed_at") is not None]
     known = [one for one in decisions if "no_room" in one["codes"]]
@@ -111,7 +114,3 @@ def _await(follower: Follower, came: bool) -> bool:
         if any(one["observed"].get("no_room") and (one.get("confirmed_at") is not None) == came for one in told):
             return True
     return False
-
-
-def _lines(run_dir: Path, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run_dir / f"{name}.jsonl").read_text().splitlines()]

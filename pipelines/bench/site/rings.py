@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,6 +16,7 @@ from configs.settings import Settings
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import STAGES, create_run_dir, left_alive, list_failures, run_stages, update_run_json
 from pipelines.kafka.topics import create_topics
+from pipelines.report.recorded.lines import json_lines
 from pipelines.report.summary import write_summary
 from pipelines.stack.stack import Stack
 
@@ -121,12 +121,12 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
     summary = write_summary(run_dir)
     # A neighbour goes away in the only minute, so that a raise by the forecast may end otherwise than it would.
     failures = [*list_failures(summary | {"forecast_scale_ups_confirmed": 1}, facts), *screen.failed]
-    outcomes = [one for one in _lines(run_dir, "outcomes") if one["status"] == "confirmed"]
-    leads = [one["inputs"]["lead"] for one in _lines(run_dir, "decisions") if "lead" in one["inputs"]]
+    outcomes = [one for one in json_lines(run_dir / "outcomes.jsonl") if one["status"] == "confirmed"]
+    leads = [one["inputs"]["lead"] for one in json_lines(run_dir / "decisions.jsonl") if "lead" in one["inputs"]]
     return {
         **{name: summary[name] for name in ("produced", "counted", "executors_lost")},
         "failures": failures, "faults": len(failures),
-        "most_executors": max(one.get("executors") or 0 for one in _lines(run_dir, "metrics")),
+        "most_executors": max(one.get("executors") or 0 for one in json_lines(run_dir / "metrics.jsonl")),
         "raises": sum(one["executors_after"] > one["executors_before"] for one in outcomes),
         "releases": sum(one["executors_after"] < one["executors_before"] for one in outcomes),
         "by_forecast": summary["forecast_scale_ups_confirmed"],
@@ -134,7 +134,3 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
         "planned_s": leads[-1].get("planned_s") if leads else None,
         "seconds": round(time.time() - began),
     }  # fmt: skip
-
-
-def _lines(run_dir: Path, name: str) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in (run_dir / f"{name}.jsonl").read_text().splitlines()]

@@ -8,10 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.forecast.core.series import Series
 from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.scenario import Scenario, build_scenario
-from models.twin.experiment.setup import DAY_S, PEAK_QUANTILE, Setup
+from models.twin.experiment.setup import PEAK_QUANTILE, Setup
 from models.twin.pool.mix import Mix
 from models.twin.sim.arrivals import fill_gaps
 from models.twin.sim.job import stack

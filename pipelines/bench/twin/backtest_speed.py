@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.forecast.core.series import Series
-from models.twin.experiment.setup import DAY_S, Setup
+from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad, read_load
 from pipelines.backtest.report import backtest
 

@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.backfill.given import ReplayWork
 from models.forecast.core.series import SeriesError
 from models.policy.core.capacity import Floats
 from models.twin.backfill.case import LONGER, PARTS, DrawnBackfill, DrawnJob
 from models.twin.experiment.foresight import REACH, IssuedForecasts, issue_forecasts
-from models.twin.experiment.setup import DAY_S, PEAK_QUANTILE, SPREAD
+from models.twin.experiment.setup import PEAK_QUANTILE, SPREAD
 from models.twin.sim.arrivals import fill_gaps, rates_per_second, running_totals
 from pipelines.backtest.load import NamedLoad, read_load
 

@@ -9,10 +9,11 @@ from typing import Any
 
 import numpy as np
 
+from configs.durations import DAY_S
 from models.forecast.core.series import Series
 from models.twin.experiment.foresight import issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.scenario import build_scenario
-from models.twin.experiment.setup import DAY_S, Setup
+from models.twin.experiment.setup import Setup
 from models.twin.promise.change import WITHIN, judge_change
 from models.twin.promise.steering import BUDGETS, steps_after_history
 from models.twin.sim.job import TwinError

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from configs.contract import Contract
-from models.policy.core.budget import DAY_S, LONG, SHORT, Account, Promise
+from configs.durations import DAY_S
+from models.policy.core.budget import LONG, SHORT, Account, Promise
 from pipelines.console.read.decided import Became, Decided, Stood, standing_of
 from pipelines.console.read.history import NAN, PackedHistory, Point
 from pipelines.console.read.replay import KnownReplay, with_message

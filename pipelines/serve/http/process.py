@@ -13,10 +13,10 @@ from collections import Counter
 
 from configs.settings import Settings, load
 from pipelines.serve.contracted import ContractedJobs
+from pipelines.stack.ports import HOST
 from pipelines.stack.private import write_private
 from pipelines.store import Reader
 
-HOST = "127.0.0.1"
 ADDRESS, TOKEN = "http", "token"
 """Files in the store's folder: the endpoint's URL, and the bearer token."""
 FIRST_S, LONGEST_S = 1.0, 60.0

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from configs.contract import load_contract
+from configs.durations import DAY_S
 from configs.policies import LISTENERS
 from configs.settings import Settings
-from models.forecast.core.forecaster import DAY_S, Forecaster
+from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.policy.live.learned_lead import LearnedLead, lead_quantiles
 from models.policy.received.peak_calibrator import PeakCalibrator

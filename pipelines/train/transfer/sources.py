@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from configs.durations import DAY_S
 from models.adapt.dtw import THRESHOLD
 from models.adapt.target import LONG_DAYS
-from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from models.forecast.selection.champion import ChampionChoice
 

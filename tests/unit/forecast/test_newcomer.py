@@ -3,13 +3,14 @@
 import numpy as np
 import pytest
 
+from configs.durations import DAY_S
 from configs.errors import SettingsError
 from configs.sections import Newcomer, Training
 from configs.settings import load
 from models.adapt.gate import decide_transfer
 from models.adapt.sources import NoSourceError, TransferResult
 from models.forecast.baselines.naive import Naive
-from models.forecast.core.forecaster import DAY_S, Task
+from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.champion import ChampionChoice, Trial
 from pipelines.demo.newcomer import check_newcomer, collect_newcomer_results

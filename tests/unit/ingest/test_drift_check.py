@@ -9,9 +9,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from configs.durations import DAY_S
 from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS
-from models.forecast.core.forecaster import DAY_S
 from models.forecast.core.series import Series
 from pipelines.airflow.drifts import valid_drifts
 from pipelines.ingest.drift import find_drift_events, log_forecast_errors, newest_drift

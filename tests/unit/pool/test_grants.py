@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from configs.durations import HOUR_S
 from configs.pool import Blackout, ClusterPool, PoolJob, Quota
 from models.pool.ahead import find_shortage
 from models.pool.divide import CHANGES, WITHIN_S, expected_shortage, grant
-from models.pool.quota import HOUR_S, SPENT_S, add_use, cores_left
+from models.pool.quota import SPENT_S, add_use, cores_left
 from models.pool.reasons import describe_shortage, describe_wait
 from models.pool.shares import JobClaim, PoolSize
 from models.pool.wants import HeldGrant, PoolMemory, Want, executors_needed, late_price

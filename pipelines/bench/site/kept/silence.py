@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable
 from itertools import pairwise
-from pathlib import Path
 from typing import Any, NamedTuple
 
 SETTLE_S = 25.0
@@ -92,11 +90,6 @@ def list_faults(counts: dict[str, int], said: dict[str, list[dict[str, Any]]], j
         "a job's state was begun anew": _BEGUN_ANEW in log,
     }
     return [words for words, so in found.items() if so]
-
-
-def read_lines(run_dir: Path, name: str) -> list[dict[str, Any]]:
-    """Read what a run said on a topic."""
-    return [json.loads(line) for line in (run_dir / f"{name}.jsonl").read_text().splitlines()]
 
 
 def _used_forecast(decision: dict[str, Any]) -> bool:

@@ -16,7 +16,7 @@ from configs.settings import ROOT, Settings
 from pipelines.airflow.rest import Orchestrator
 from pipelines.bench.site.kept.held import Held, count_held, list_lost
 from pipelines.bench.site.kept.older import check_out
-from pipelines.bench.site.kept.silence import SETTLE_S, ReleaseChange, describe_change, list_faults, read_lines, speaker
+from pipelines.bench.site.kept.silence import SETTLE_S, ReleaseChange, describe_change, list_faults, speaker
 from pipelines.bench.site.rings import REPLAY, shortened
 from pipelines.bench.site.servers import SiteError
 from pipelines.demo.champion import live_window, run_ingest, train_first_champion
@@ -25,6 +25,7 @@ from pipelines.demo.progress import Screen
 from pipelines.demo.run import create_run_dir
 from pipelines.kafka.broker import Follower
 from pipelines.registry import Registry
+from pipelines.report.recorded.lines import json_lines
 from pipelines.stack.processes import Process
 from pipelines.stack.stack import Stack
 
@@ -95,7 +96,10 @@ def upgrade_and_back(settings: Settings, folder: Path) -> dict[str, Any]:
         starts = [process for name, process in stack.processes.items() if name.startswith("autoscaler")]
         log = "".join(process.log.read_text(errors="replace") for process in starts)
     forth, back = changes.made
-    said = {name: read_lines(changes.run_dir, name) for name in ("decisions", "heartbeats", "forecasts", "rejects")}
+    said = {
+        name: json_lines(changes.run_dir / f"{name}.jsonl")
+        for name in ("decisions", "heartbeats", "forecasts", "rejects")
+    }
     lost = list_lost(changes.before, after) + list_faults(counts, said, own.job.name, log)
     if rows := after.get("rows of the table quarantine"):
         lost.append(f"{rows} rows of the lake are in quarantine")
