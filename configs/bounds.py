@@ -1,4 +1,4 @@
-"""Building blocks of settings and contracts: frozen forms that refuse unknown keys, and bounded numbers."""
+"""Building blocks of settings and contracts: forms that refuse unknown keys, bounded numbers, lengths of time."""
 
 from __future__ import annotations
 
@@ -10,6 +10,8 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from tidecast.fields import job_name
 
+HOUR_S, DAY_S = 3600.0, 86_400.0
+WEEK_S = 7 * DAY_S
 JobName = Annotated[str, AfterValidator(job_name)]
 Port = Annotated[int, Field(ge=0, le=65535)]
 Count = Annotated[int, Field(ge=1)]

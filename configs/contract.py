@@ -14,9 +14,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from configs.alerts import Alerts
 from configs.backpressure import Backpressure
-from configs.bounds import JobName, Key, Section, Share
+from configs.bounds import DAY_S, JobName, Key, Section, Share
 from configs.configurations import StatedConfigurations
-from configs.durations import DAY_S
 from configs.errors import SettingsError
 from configs.files import read_section
 from configs.planning import BATCH_SHARE, UTILISATION, Executors, Planning

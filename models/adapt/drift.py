@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.adapt.surprise import BlockMeans, Shift, block_means, error_size, error_surprise, load_surprise
 from models.forecast.core.series import Floats, Series, SeriesError
 

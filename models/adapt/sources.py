@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.adapt.candidates import (
     adapt_to_target,
     decide_on_gate_part,

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.series import Floats, Series
 
 WEEKS = 4

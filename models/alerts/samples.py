@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.durations import DAY_S
 from models.alerts.followed import STRANGE, Followed
 from models.alerts.knowledge import Knowledge
 from models.alerts.metric import Sample

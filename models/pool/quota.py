@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from configs.durations import DAY_S, HOUR_S
+from configs.bounds import DAY_S, HOUR_S
 from configs.pool import Quota
 from models.pool.wants import PoolMemory, Want
 

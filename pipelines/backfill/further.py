@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.issued import IssuedLoad, JobClock
 from models.backfill.live.ordered import JobNow

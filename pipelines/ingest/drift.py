@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS, Drift, detect_drifts
 from models.forecast.core.series import Series

@@ -7,7 +7,7 @@ from contextlib import closing
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from configs.errors import SettingsError
 from configs.sections import Newcomer, Replay
 from configs.settings import Settings

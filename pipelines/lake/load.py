@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from configs.bounds import DAY_S
 from configs.contract import jobs_with_contract
-from configs.durations import DAY_S
 from configs.settings import Settings
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.series import Series

@@ -6,7 +6,7 @@ import json
 import os
 from pathlib import Path
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 
 _LOG = "_delta_log"
 

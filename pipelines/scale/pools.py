@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.durations import DAY_S
 from configs.pool import ClusterPool
 from configs.settings import Settings
 from models.pool.ahead import PoolShortage

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from configs.durations import WEEK_S
+from configs.bounds import WEEK_S
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import State, Task, begin_state
 from models.forecast.core.residuals import NEWEST, ResidualWindow, build_residual_window

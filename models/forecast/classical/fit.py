@@ -10,7 +10,7 @@ import warnings
 
 import numpy as np
 
-from configs.durations import DAY_S, WEEK_S
+from configs.bounds import DAY_S, WEEK_S
 from models.forecast.classical.classical import Classical, Harmonics, Recursion, begins, waves
 from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Floats, Series, SeriesError

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from configs.durations import DAY_S, WEEK_S
+from configs.bounds import DAY_S, WEEK_S
 from models.forecast.core.series import Floats, Series, SeriesError
 
 MOST_STEPS, MOST_LEVELS = 1000, 100

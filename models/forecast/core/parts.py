@@ -8,7 +8,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.series import MAX_STEPS, Floats
 
 GAP_DAYS = 42

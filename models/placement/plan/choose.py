@@ -12,7 +12,7 @@ import numpy as np
 from configs.topology import Topology
 from models.placement.allocation.dependent import allocate
 from models.placement.allocation.nodes import Nodes
-from models.placement.fusion.parts import illegal_because
+from models.placement.fusion.parts import GIGABYTE, illegal_because
 from models.placement.graph import Floats
 from models.placement.partition.count import UTILISATION
 from models.placement.plan.blocks import Blocks, block_of, upstream_first
@@ -22,7 +22,6 @@ from models.placement.plan.measured import Measure, Placement
 from models.placement.plan.missing import what_is_missing
 from models.placement.plan.shares import allowed_clusters
 from models.placement.rates import (
-    GIGABYTE,
     Edge,
     bytes_of,
     fusion_task,

@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.durations import DAY_S
 
 PARTS, FIRST_S = 60, 3600.0
 """Parts of the promise's window, each dropped as a whole; seconds of lateness believed of a job's first batch."""

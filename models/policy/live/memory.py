@@ -147,16 +147,14 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     Raises:
         KeyError: a field is missing.
     """
-    executors, cold = sample["executors"], memory.cold
+    executors, cold, wall_span_s = sample["executors"], memory.cold, sample["span_s"] / sample["time_scale"]
     if executors is not None and memory.executors is not None and executors != memory.executors:
         # The batch in flight has run on those that leave as well, and is reported with the rest alone.
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)
     return replace(
         memory,
         arrivals=(*memory.arrivals, sample["arrival_rps"])[-int(SMOOTH_S) :],
-        past=add_interval(
-            memory.past, sample["wall_time"], sample["arrival_rps"], sample["span_s"] / sample["time_scale"]
-        ),
+        past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),
         # Before its first batch a query that was started again has all the backlog that it left.
         lag_records=memory.lag_records if sample["lag_records"] is None else sample["lag_records"],
         executors=executors if executors is not None else memory.executors,

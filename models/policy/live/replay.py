@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.durations import DAY_S
 from configs.errors import SettingsError
 from configs.policies import LEARNED
 from models.policy.catalogue import build, build_steered

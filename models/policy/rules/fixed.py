@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
+from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.durations import DAY_S
 from configs.errors import SettingsError
 from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, make_choice, why_flags

@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
+from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.durations import DAY_S
 from models.policy.core.capacity import Floats
 from models.twin.advice.serve import KEPT, hear_last_value
 from models.twin.contract.kept import round_up

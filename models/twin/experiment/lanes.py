@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from configs.policies import BY_PEAKS
 from models.policy.catalogue import build
 from models.policy.core.capacity import Floats, Integers

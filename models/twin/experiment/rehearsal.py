@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE

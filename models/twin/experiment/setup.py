@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
+from configs.bounds import DAY_S
 from configs.contract import BATCH_SHARE, Contract, Executors, Planning
-from configs.durations import DAY_S
 from models.forecast.core.series import Series
 from models.twin.sim.arrivals import fill_gaps
 from models.twin.sim.given import Looks

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice
 from models.policy.core.policy import Policy, decide

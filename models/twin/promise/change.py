@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from configs.durations import DAY_S, HOUR_S
+from configs.bounds import DAY_S, HOUR_S
 from models.policy.core.capacity import Floats
 from models.policy.live.learned_lead import LEVEL
 from models.twin.experiment.scenario import Scenario

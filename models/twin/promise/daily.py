@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from configs.bounds import DAY_S
 from configs.contract import Planning
-from configs.durations import DAY_S
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.view import LoadAhead
 from models.policy.received.nowcast import correct_by_rate, forecast_offsets

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.series import Series
 from models.policy.catalogue import entry
 from models.policy.core.capacity import Floats

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.adapt.drift import LEAST, Drift, detect_drifts
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
-from configs.durations import HOUR_S
+from configs.bounds import HOUR_S
 
 LIVE = ("autoscaler", "serving", "broker")
 

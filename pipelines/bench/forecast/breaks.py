@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import pandas as pd
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.selection.backtest import forecast_origins

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.interpolate import CubicSpline
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.series import Floats, Series, SeriesError
 from pipelines.traces.series_file import read_series
 from pipelines.traces.shipped import find_shipped

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.series import Series
 from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.scenario import Scenario, build_scenario

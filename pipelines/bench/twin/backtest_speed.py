@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.series import Series
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad, read_load

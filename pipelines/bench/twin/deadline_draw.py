@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.backfill.given import ReplayWork
 from models.forecast.core.series import SeriesError
 from models.policy.core.capacity import Floats

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.series import Series
 from models.twin.experiment.foresight import issue_forecasts, steps_per_forecast_step
 from models.twin.experiment.scenario import build_scenario

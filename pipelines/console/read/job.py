@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.durations import DAY_S
 from models.policy.core.budget import LONG, SHORT, Account, Promise
 from pipelines.console.read.decided import Became, Decided, Stood, standing_of
 from pipelines.console.read.history import NAN, PackedHistory, Point

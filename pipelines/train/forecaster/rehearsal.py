@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from configs.bounds import DAY_S
 from configs.contract import load_contract
-from configs.durations import DAY_S
 from configs.policies import LISTENERS
 from configs.settings import Settings
 from models.forecast.core.forecaster import Forecaster

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.adapt.dtw import THRESHOLD
 from models.adapt.target import LONG_DAYS
 from models.forecast.core.series import Series

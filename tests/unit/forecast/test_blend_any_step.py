@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from online_cases import load, spoilt
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Series

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from configs.errors import SettingsError
 from configs.sections import Newcomer, Training
 from configs.settings import load

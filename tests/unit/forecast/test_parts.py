@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.forecast.core.parts import BEYOND, FEW, GAP_DAYS, select_miscounted, select_parts
 from models.forecast.core.series import MAX_STEPS, average_pieces
 from pipelines.traces.shipped import list_shipped

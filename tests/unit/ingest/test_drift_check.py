@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from configs.settings import Settings
 from models.adapt.drift import KEPT_DAYS
 from models.forecast.core.series import Series

@@ -92,7 +92,7 @@ def begun(monkeypatch, tmp_path):
     """The folder of a job whose first query runs nothing: no Spark is reached; topics have ids."""
     ids = {"events": "a", "adverts.project": "b"}
     monkeypatch.setattr(same_topics, "topic_id", lambda kafka, topic: ids[topic])
-    monkeypatch.setattr(block_application, "stop_on_signals", lambda: None)
+    monkeypatch.setattr(block_application, "event_of_signals", lambda: None)
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", "broker:9092")
 
     def reached(*_, **__):

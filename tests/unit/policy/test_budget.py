@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from configs.durations import DAY_S
+from configs.bounds import DAY_S
 from models.policy.core.budget import LONG, PARTS, Account, Promise
 
 PROMISE = Promise(target_s=5.0, budget=0.05, window_days=1.0)

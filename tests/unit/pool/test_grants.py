@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from configs.durations import HOUR_S
+from configs.bounds import HOUR_S
 from configs.pool import Blackout, ClusterPool, PoolJob, Quota
 from models.pool.ahead import find_shortage
 from models.pool.divide import CHANGES, WITHIN_S, expected_shortage, grant
