@@ -147,7 +147,7 @@ def _extra(
 def _changed(
     held: HeldGrant, live: int, extra: int, known: bool, want: Want | None, now: float
 ) -> HeldGrant:  # fmt: skip
-    """What was granted; of what a job needs and does not ask for yet, no change is one that it would notice."""
+    """The grant as it is held now; a change counts only up to the executors that the job has asked for."""
     before = held.executors if held.taken is None else held.taken
     taken = live if want is None else min(live, max(want.executors, before))
     return held._replace(

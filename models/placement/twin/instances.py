@@ -54,7 +54,7 @@ def add_busy(places: Any, job: Any, state: Any, busy: Any) -> None:
 
 @numba.njit(cache=True)
 def _serve(at: Any, own: int, node: int, many: int, service_rps: float, rps: float, pooled: bool) -> Any:
-    """A step of an operator's instances on a node: records/s that left, seconds of one there, and how busy they are."""
+    """Serve a step of an operator's instances on a node: records/s that left, seconds of a record there, busy share."""
     queues, servers = (1, many) if pooled else (many, 1)
     after, served = follow_queue(at[own, node] / queues, servers, service_rps, rps / queues, STEP_S)
     at[own, node] = after * queues

@@ -14,7 +14,7 @@ from models.placement.twin.station import STEP_S, follow_queue, time_in_queue_s
 def send_records(
     streams: Any, places: Any, state: Any, share: Any, bandwidth: Any, alive: Any, out_s: Any, in_s: Any
 ) -> None:
-    """A step of the interfaces: what instances made goes out, what went out in the step before comes in."""
+    """Run a step of the interfaces: what instances made goes out, what went out in the step before comes in."""
     e, n = state.leaving.shape
     offered, arriving = np.zeros((e, n)), np.zeros((e, n))
     state.came[:] = 0.0

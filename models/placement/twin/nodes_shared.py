@@ -41,7 +41,7 @@ def slowdown(count: Any, busy: Any, cores: float, own: int) -> float:
 
 @numba.njit(cache=True)
 def send_on(counts: Any, share: Any, at: Any, came: Any) -> None:
-    """What is where no instance of its operator is goes to those that there are."""
+    """Move records that are where their operator has no instance to its instances; `at` and `came` are changed."""
     m, n = counts.shape
     for own in range(m):
         waiting, coming = 0.0, 0.0
@@ -58,7 +58,7 @@ def send_on(counts: Any, share: Any, at: Any, came: Any) -> None:
 
 @numba.njit(cache=True)
 def shares_of(counts: Any, alive: Any) -> Any:
-    """(m, n) share of an operator's records that goes to each node: by living instances, of none by all."""
+    """Return the (m, n) share of an operator's records for each node: by its living instances, or all if none lives."""
     m, n = counts.shape
     share = np.zeros((m, n))
     for own in range(m):
@@ -73,7 +73,7 @@ def shares_of(counts: Any, alive: Any) -> Any:
 
 @numba.njit(cache=True)
 def share_cores(places: Any, counts: Any, busy: Any, cores: Any, alive: Any, speed: Any) -> None:
-    """Speeds of instances, from how busy they were in the step before; halfway, so that they settle."""
+    """Move (m, n) `speed` halfway to what instances have, busy as in the step before: so the speeds settle."""
     for node in range(counts.shape[1]):
         for own in places.guest[places.first_guest[node] : places.first_guest[node + 1]]:
             now = 1.0
