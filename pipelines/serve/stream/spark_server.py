@@ -15,6 +15,7 @@ from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from configs.settings import Settings
 from pipelines.deployment import deployment_name
@@ -37,6 +38,9 @@ from pipelines.spark.checkpoint.operator_name import name_for_frames
 from pipelines.spark.checkpoint.repair import remedy_of
 from pipelines.spark.query_session import query_session, refuse_spread, spread_state
 from pipelines.spark.wall_clock import jvm_clock
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 OLDEST_S = 60.0
 """Wall seconds: what waits on the topic when the query starts makes windows, and no forecasts."""
@@ -75,38 +79,12 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
     keep_sigterm_from_jvm()
     create_topics(settings.kafka)
     with stop_on_signals(stop), closing(Publisher(settings.kafka)) as publisher:
-        contracted = partial(ContractedJobs, settings.contracts_dir, serving.alias_poll_s)
         windows = RecentWindows(settings.training.step_s)  # none: a model is begun on those that the workers have
-        loader = Loader(windows, champions or (lambda: Registry(settings)), contracted(), serving.alias_poll_s)
+        loader = Loader(windows, champions or (lambda: Registry(settings)), _contracted(settings), serving.alias_poll_s)
         loader.serving.update(_kept_models(models))
         loader.start()
         # Before the claim: while that waits for a cluster's executors, or where it fails, the server before goes on.
         spark = query_session("serving", settings, serving.cores, serving.master, python_state=True)
-
-        def run(claim: Claim) -> None:
-            _say(spread_state(spark, checkpoint, serving.cores, "serving.cores"))
-            tail = read_samples(read_records(settings.kafka, "metrics", TAIL), contracted())
-            since_s = needed_from(tail, settings.training.step_s)
-            start = partial(
-                start_query, spark, settings, checkpoint, models, contracted(), claim.epoch, since_s, OLDEST_S,
-                serving.poll_s,
-            )  # fmt: skip
-            query, clock = start(), jvm_clock(spark)
-            _say([f"epoch {claim.epoch}, process {os.getpid()}, {serving.cores} cores"])
-            while not stop.wait(serving.poll_s):
-                while loader.ready:
-                    put_in_service(models, loader.ready.popleft(), settings.training.step_s)
-                if claim.superseded():
-                    _say([LEAVING])
-                    break
-                if by_s := clock.set_back_s():  # Spark would wait for the next micro-batch's wall time
-                    _say([f"the clock was set back by {by_s:.0f} s; the query is started again"])
-                    query.stop()
-                    wait_while_behind(settings.kafka, clock.now_s, stop)
-                    query = start()
-                if not query.isActive:
-                    raise SystemExit(f"the query of serving failed: {query.exception()}\n{remedy_of(checkpoint)}")
-            query.stop()
 
         with closing(loader):
             if not stop.is_set():
@@ -114,10 +92,49 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
                 name = deployment_name(settings.var_dir)
                 with closing(Claim(settings.kafka, publisher, SERVING, name)) as claim:
                     if has_come(lock, claim, stop):
-                        run(claim)
+                        _run_query(spark, settings, folder, loader, claim, stop)
                         name_for_frames(checkpoint)
                         lock.hand_over()
         spark.stop()
+
+
+def _run_query(
+    spark: SparkSession, settings: Settings, folder: Path, loader: Loader, claim: Claim, stop: threading.Event
+) -> None:
+    """Run the query, and put models in service, until a signal comes or a server with a later epoch.
+
+    Raises:
+        SystemExit: the query failed.
+    """
+    models, checkpoint = folder / "models", folder / "query"
+    serving, step_s = settings.serving, settings.training.step_s
+    _say(spread_state(spark, checkpoint, serving.cores, "serving.cores"))
+    tail = read_samples(read_records(settings.kafka, "metrics", TAIL), _contracted(settings))
+    since_s = needed_from(tail, step_s)
+    start = partial(
+        start_query, spark, settings, checkpoint, models, _contracted(settings), claim.epoch, since_s, OLDEST_S,
+        serving.poll_s,
+    )  # fmt: skip
+    query, clock = start(), jvm_clock(spark)
+    _say([f"epoch {claim.epoch}, process {os.getpid()}, {serving.cores} cores"])
+    while not stop.wait(serving.poll_s):
+        while loader.ready:
+            put_in_service(models, loader.ready.popleft(), step_s)
+        if claim.superseded():
+            _say([LEAVING])
+            break
+        if by_s := clock.set_back_s():  # Spark would wait for the next micro-batch's wall time
+            _say([f"the clock was set back by {by_s:.0f} s; the query is started again"])
+            query.stop()
+            wait_while_behind(settings.kafka, clock.now_s, stop)
+            query = start()
+        if not query.isActive:
+            raise SystemExit(f"the query of serving failed: {query.exception()}\n{remedy_of(checkpoint)}")
+    query.stop()
+
+
+def _contracted(settings: Settings) -> ContractedJobs:
+    return ContractedJobs(settings.contracts_dir, settings.serving.alias_poll_s)
 
 
 def has_come(lock: CheckpointLock, claim: Claim, stop: threading.Event) -> bool:
