@@ -158,7 +158,7 @@ class Replay(Section):
     late_share: Share = 0.02
     late_s: NotNegative = 3.0
     withheld_share: Share = 0.0
-    publish_s: Positive = 30.0
+    backfill_after_s: NotNegative = 0.0
     seed: int = 7
     newcomer: Newcomer | None = Newcomer()
 

@@ -98,7 +98,7 @@ class Correction:
     def _send(self, order: ReplayOrder) -> ReplayOrder:
         """Plan an order and send it; returns it with its schedule."""
         settings, due_at = self._settings, self.told.due_at
-        made = plan_correction(order, settings.replay, due_at, read_now(settings, order.job))
+        made = plan_correction(order, settings.replay.timezone, due_at, read_now(settings, order.job))
         order = made.order
         send_order(settings.kafka, order)
         self.told = replace(

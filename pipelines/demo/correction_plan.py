@@ -7,7 +7,6 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from configs.contract import load_contract
-from configs.sections import Replay
 from configs.settings import Settings
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.ordered import JobNow
@@ -19,8 +18,10 @@ from tidecast.control import Clock
 from tidecast.messages import decode, encode
 from tidecast.orders import ReplayOrder
 
-LEAST_S = 60.0
-"""Wall seconds that a backfill is given at least until all is read; `replay.publish_s` later it is to be published."""
+PUBLISHED_S = 30.0
+"""Wall seconds before the deadline by which all is to be read: what was corrected has still to be published."""
+LEAST_S = 90.0
+"""Wall seconds that a backfill is given at least, its publication among them."""
 SPARE_STEPS = 2
 """Steps of the served forecast that are not counted on: the newest one is up to a step old, and issued with delay."""
 TASK_SHARE = 0.2
@@ -51,10 +52,11 @@ def length_s(settings: Settings) -> float:
 def deadline(settings: Settings, clock: Clock, came_at: float) -> float:
     """Return when a backfill has to be done whose records have come at a wall time, epoch seconds.
 
-    With the last record of the live load all is to be read; where that leaves less than `LEAST_S` (60 s), so long after
-    they have come. `replay.publish_s` later it is to be published.
+    That is half a minute after all is to be read, with the live load's last record or `replay.backfill_after_s` later;
+    where that leaves less than `LEAST_S` (90 s), so long after they have come.
     """
-    return max(clock.wall_start + length_s(settings), came_at + LEAST_S) + settings.replay.publish_s
+    read_at = clock.wall_start + length_s(settings) + settings.replay.backfill_after_s
+    return max(read_at + PUBLISHED_S, came_at + LEAST_S)
 
 
 def order_at(settings: Settings, came_at: float, due_at: float) -> float:
@@ -67,7 +69,7 @@ def order_at(settings: Settings, came_at: float, due_at: float) -> float:
     """
     training = settings.training
     reach_s = (training.horizon - SPARE_STEPS) * training.step_s / settings.replay.speed
-    return max(came_at, due_at - settings.replay.publish_s - reach_s)
+    return max(came_at, due_at - PUBLISHED_S - reach_s)
 
 
 def order_range(
@@ -96,26 +98,25 @@ def order_range(
     order = ReplayOrder(
         told.id, settings.job.name, now, "run", found.starts, found.ends, begin_ms=round(told.begin * 1000),
         end_ms=round(told.end * 1000), task_s=TASK_SHARE * contract.latency_target_s,
-        by=round(clock.at(told.due_at - settings.replay.publish_s), 3), sure=SURE,
-        cost=round((end - begin) / (came_at - begin), 3),
+        by=round(clock.at(told.due_at - PUBLISHED_S), 3), sure=SURE, cost=round((end - begin) / (came_at - begin), 3),
     )  # fmt: skip
     return decode(ReplayOrder, encode(order))
 
 
-def plan_correction(order: ReplayOrder, replay: Replay, due_at: float, moment: JobNow) -> CorrectionPlan:
+def plan_correction(order: ReplayOrder, zone: str, due_at: float, moment: JobNow) -> CorrectionPlan:
     """Plan an order from what is known of its job; where it cannot be, all executors are asked for at once.
 
     Args:
         order: of `order_range`.
-        replay: with the time zone for the sentence, and how long a publication may take.
+        zone: IANA name, for the sentence.
         due_at: as of `deadline`.
         moment: of the job.
     """
     try:
-        planned = plan_due(order, replay.timezone, moment)
+        planned = plan_due(order, zone, moment)
     except BackfillPlanError as error:
         bounds = moment.known.contract.executors
         schedule = [[round(moment.clock.at(moment.now_s), 3), bounds.max - bounds.min]]
         return CorrectionPlan(replace(order, schedule=schedule, wall_time=moment.now_s), "", due_at, str(error))
     read_at = moment.now_s + planned.plan.finish.quantile(SURE)
-    return CorrectionPlan(planned.order, planned.sentence, min(read_at + replay.publish_s, due_at))
+    return CorrectionPlan(planned.order, planned.sentence, min(read_at + PUBLISHED_S, due_at))

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import statistics
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from configs.settings import Settings
+from pipelines.demo.correction_plan import PUBLISHED_S
 from pipelines.traces.trace import PEAK_RPS
 
 STEP_S = 32e-9
@@ -18,6 +20,8 @@ FALL, LEAST_RPS = 1.5, 30.0
 """Exponent by which the highest load falls with the speed: its executors serve less, and those that start hold batches
 up for longer, while more arrives. On a computer three times as slow 11 % of the seconds were late with 45 records/s,
 and half as many with 32. Below LEAST_RPS the fewest executors would carry all of it, and nothing would be scaled."""
+USUAL_TRIGGER = "1 second"
+"""Trigger of the autoscaler's query that is as much longer there: a micro-batch a second took a fifth of two cores."""
 _ROUNDS, _STEPS = 15, 500_000  # a quarter of a second there; the speed of shared computers changes within it
 
 
@@ -25,7 +29,7 @@ class FittedRun(NamedTuple):
     """What a run takes in place of what was configured.
 
     Attributes:
-        settings: with the highest load that the computer carries, and more time for its backfill.
+        settings: with the highest load that the computer carries, fewer evaluations, and more time for the backfill.
         contract: changes of the main job's contract, as `own_contracts.with_contract` takes them; {} for none.
         said: in a sentence what was changed, and why; "" where nothing was.
     """
@@ -50,14 +54,18 @@ def fit_run(settings: Settings, lead_s: float, slowness: float) -> FittedRun:
         return FittedRun(settings, {}, "")
     slower = slowness / ROOM
     peak_rps = round(max(PEAK_RPS / slower**FALL, LEAST_RPS), 1)
-    longer_s, publish_s = round(lead_s * slower, 1), round(settings.replay.publish_s * slower, 1)
-    replay = settings.replay.model_copy(update={"peak_rps": peak_rps, "publish_s": publish_s})
+    longer_s, after_s = round(lead_s * slower, 1), round(PUBLISHED_S * (slower - 1), 1)
+    changed = {"peak_rps": peak_rps, "backfill_after_s": settings.replay.backfill_after_s + after_s}
+    scaling = settings.autoscaler
+    if scaling.trigger == USUAL_TRIGGER:
+        scaling = scaling.model_copy(update={"trigger": f"{math.ceil(slower)} seconds"})
     return FittedRun(
-        settings.model_copy(update={"replay": replay}), {"planning": {"lead_s": longer_s}},
+        settings.model_copy(update={"replay": settings.replay.model_copy(update=changed), "autoscaler": scaling}),
+        {"planning": {"lead_s": longer_s}},
         f"Python runs {slowness:.1f} times as slowly here as on the computers that the load was chosen for. So the "
         f"load's peak is {peak_rps:g} records/s instead of {PEAK_RPS:g} (the setting replay.peak_rps overrides it), "
-        f"a new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}, and the backfill is "
-        f"due {publish_s:g} s after the live load instead of {settings.replay.publish_s:g}.",
+        f"a new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}, the autoscaler's "
+        f"query has a trigger of {scaling.trigger}, and the backfill has {after_s:g} s more.",
     )  # fmt: skip
 
 

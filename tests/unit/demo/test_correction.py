@@ -10,7 +10,7 @@ from pipelines.backfill.ranges import OffsetRange, RangeError
 from pipelines.demo import correction as module
 from pipelines.demo import correction_plan
 from pipelines.demo.correction import Correction, begin_correction, judge_windows, with_word
-from pipelines.demo.correction_plan import deadline, order_at, plan_correction
+from pipelines.demo.correction_plan import PUBLISHED_S, deadline, order_at, plan_correction
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.report.recorded.backfill import RecordedBackfill
@@ -20,7 +20,7 @@ from tidecast.control import Clock
 from tidecast.orders import ReplayProgress
 
 SETTINGS = load(replay={"withheld_share": 0.5})
-HOUR, PUBLISH_S = withheld_hour(SETTINGS.replay), SETTINGS.replay.publish_s
+HOUR = withheld_hour(SETTINGS.replay)
 FOUND = OffsetRange({"events": {"0": 10}}, {"events": {"0": 1210}})
 
 
@@ -81,7 +81,7 @@ def test_the_hour_is_ordered_once_all_of_it_has_come_and_followed_to_its_end(wor
     assert (told.state, told.records, told.ordered_at) == ("done", 1200, order.wall_time)
     due_at = told.due_at
     assert due_at == told.planned_at == pytest.approx(clock.wall_start + 24 * 3600 / 200) and told.plan == ""
-    assert (order.task_s, order.sure, order.by) == (2.0, 0.9, pytest.approx(clock.at(due_at - PUBLISH_S), abs=1e-3))
+    assert (order.task_s, order.sure, order.by) == (2.0, 0.9, pytest.approx(clock.at(due_at - PUBLISHED_S), abs=1e-3))
     assert order.cost == pytest.approx(18 / (18 + slack_s), abs=1e-3)
     assert [count for _, count in order.schedule] == [7]  # no forecast reaches it: all executors at once
     assert [said["done"] for said in told.progress] == [0, 300, 1200, 1200]
@@ -125,20 +125,20 @@ def test_it_is_due_soon_after_the_live_load_and_has_time_enough():
     clock = Clock(1000.0, 0.0, 200.0)
     assert deadline(SETTINGS, clock, 1184.0) == 1000 + 24 * 3600 / 200 + 30
     assert deadline(SETTINGS, clock, 1400.0) == 1490.0
-    slow = SETTINGS.replay.model_copy(update={"publish_s": 60.0})
+    slow = SETTINGS.replay.model_copy(update={"backfill_after_s": 30.0})
     assert deadline(SETTINGS.model_copy(update={"replay": slow}), clock, 1184.0) == 1000 + 24 * 3600 / 200 + 60
 
 
 def test_it_is_ordered_once_it_has_come_and_the_served_forecast_reaches_its_deadline():
     reach_s = 10 * 1800 / 200
-    assert order_at(SETTINGS, 1184.0, 1432.0) == 1432 - PUBLISH_S - reach_s == 1312
+    assert order_at(SETTINGS, 1184.0, 1432.0) == 1432 - PUBLISHED_S - reach_s == 1312
     assert order_at(SETTINGS, 1400.0, 1490.0) == 1400
 
 
 def test_what_can_be_planned_is_ordered_with_its_schedule_and_the_time_for_its_publication():
     moment = planned_job.moment()
     order = planned_job.order(by=planned_job.NOW + 3600, sure=0.9)
-    made = plan_correction(order, SETTINGS.replay, planned_job.NOW + 3600 + PUBLISH_S, moment)
+    made = plan_correction(order, "UTC", planned_job.NOW + 3600 + PUBLISHED_S, moment)
     assert made.order.schedule and made.order.by == order.by and made.why == ""
     assert "400 k records" in made.sentence and planned_job.NOW < made.done_at <= planned_job.NOW + 3630
     refused = plan_correction(

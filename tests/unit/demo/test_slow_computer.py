@@ -20,7 +20,8 @@ def test_a_slow_computer_has_fewer_records_and_longer_starts():
     settings, contract, said = fit_run(load(), 10.0, 2.4)
     assert settings.replay.peak_rps == 44.5  # 90 / 1.6 ** 1.5
     assert contract == {"planning": {"lead_s": 16.0}}
-    assert settings.replay.publish_s == 48 and "due 48 s after the live load instead of 30" in said
+    assert settings.replay.backfill_after_s == 18 and "the backfill has 18 s more" in said
+    assert settings.autoscaler.trigger == "2 seconds" and "a trigger of 2 seconds" in said
     assert "2.4 times as slowly" in said and "44.5 records/s instead of 90" in said and "16 s instead of 10" in said
     trace = load_trace(settings.replay)
     assert max(trace.history()[1].max(), trace.live()[1].max()) == pytest.approx(44.5)
