@@ -28,7 +28,7 @@ from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
-from pipelines.scale.turn import Turn, stand_by
+from pipelines.scale.turn import TRIES, Turn, stand_by
 from pipelines.signals import event_of_signals, keep_sigterm_from_jvm
 from pipelines.spark.checkpoint.operator_name import name_for_frames, name_for_rows
 from pipelines.spark.query_session import query_session, spread_state
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOOK_AT_QUERY_S, TRIES = 0.2, 5  # seconds between two looks at the query; its starts at most, where workers are slow
+LOOK_AT_QUERY_S = 0.2  # seconds between two looks at the query
 REHEARSED_EVERY = "30 seconds"  # Spark ends a Python worker that was idle for a minute
 
 

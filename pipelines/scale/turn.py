@@ -17,11 +17,14 @@ from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.kafka.publisher import Publisher
 from pipelines.scale.alone import LISTEN_S, AnotherAutoscalerError, first_job_heard, refuse_another
 from pipelines.scale.beside import report
+from pipelines.scale.remedies import SLOW_WORKER
 from pipelines.spark.checkpoint.lock import CheckpointLock
 
 if TYPE_CHECKING:
     from pyspark.sql.streaming.query import StreamingQuery
 
+TRIES = 5
+"""Starts of a query at most, where Spark waits too shortly for its Python worker."""
 LOOK_S = 0.2
 """Seconds between two looks whether whoever decides has ended."""
 WRITTEN_S = 30.0
@@ -132,10 +135,8 @@ def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], Strea
     """
     report(["another one decides from this checkpoint; getting ready beside it"])
     with TemporaryDirectory(prefix="tidecast-rehearsal-", ignore_cleanup_errors=True) as folder:
-        query = rehearse(Path(folder))
+        query = _rehearsed(rehearse, Path(folder), stop)
         try:
-            while query.isActive and query.lastProgress is None and not stop.wait(LOOK_S):
-                pass
             if query.lastProgress is not None:
                 report(["ready to take over, once the other one is ended"])
             elif not stop.is_set():
@@ -143,3 +144,14 @@ def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], Strea
             return turn.wait(stop)
         finally:
             query.stop()
+
+
+def _rehearsed(rehearse: Callable[[Path], StreamingQuery], folder: Path, stop: threading.Event) -> StreamingQuery:
+    """Rehearse until a micro-batch is done, `stop` is set, or it fails; TRIES times where a Python worker is slow."""
+    for tries in range(1, TRIES + 1):
+        query = rehearse(folder)
+        while query.isActive and query.lastProgress is None and not stop.wait(LOOK_S):
+            pass
+        if query.isActive or tries == TRIES or SLOW_WORKER not in str(query.exception()):
+            break
+    return query

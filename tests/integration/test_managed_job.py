@@ -161,6 +161,10 @@ def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its
         *whole, _ = (folder / "word_count.progress.jsonl").read_text().split("\n")  # the job may be at the last one
         return [json.loads(line) for line in whole]
 
+    def rejected():
+        said = (decode(Reject, one.value) for one in read_records(empty_topics, "rejects"))
+        return {(one.partition, one.offset): one for one in said}
+
     send(bad[:10])
     wait_for(lambda: sum(one["numInputRows"] for one in batches()) > 10, "a batch with records")
     job.kill()
@@ -170,6 +174,7 @@ def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its
     wait_for(lambda: len({one["runId"] for one in batches()}) == 2, "a batch of the second driver")
     assert status(generator) == 0
     wait_for(lambda: counts_are_exact(folder, empty_topics), "counts equal to the truth", 0.5)
+    wait_for(lambda: len(rejected()) >= len(BAD_EVENTS), "what is wrong of the second driver's events", 0.5)
     job.terminate()
     assert job.wait(PATIENCE_S) == 0
     noted = [json.loads(line) for line in (folder / "word_count.configurations.jsonl").read_text().splitlines()]
@@ -180,9 +185,7 @@ def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its
     trim_event_logs(folder / "eventlog", 0)
     left = read_event_logs(folder / "eventlog").tasks
     assert set(left["application"]) == {tasks["application"].max()} and len(left) < len(tasks)
-    rejects = {
-        (r.partition, r.offset): r for r in (decode(Reject, x.value) for x in read_records(empty_topics, "rejects"))
-    }
+    rejects = rejected()
     assert len(rejects) == len(BAD_EVENTS)
     assert {(r.topic, r.by) for r in rejects.values()} == {("events", "word_count")}
     clocks = [clock_of(decode(Control, record.value)) for record in read_records(empty_topics, "control")]

@@ -132,6 +132,25 @@ def test_who_fails_to_rehearse_says_so_and_takes_over_all_the_same(tmp_path, hea
     assert "ready to take over" not in said
 
 
+@pytest.mark.parametrize(("failing", "ready"), [(turn.TRIES - 1, True), (turn.TRIES, False)])
+def test_a_python_worker_that_is_slow_on_a_busy_computer_is_started_again(tmp_path, heard, capsys, failing, ready):
+    first, began = Turn(tmp_path / "autoscaler", KAFKA), []
+
+    def rehearse(folder):
+        began.append(folder)
+        failed = len(began) <= failing
+        if not failed or len(began) == turn.TRIES:
+            first.hand_over()
+        return SimpleNamespace(
+            isActive=not failed, lastProgress=None if failed else {}, stop=lambda: None,
+            exception=lambda: "Python worker failed to connect back",
+        )  # fmt: skip
+
+    assert turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), threading.Event(), rehearse)
+    assert len(began) == turn.TRIES and len({*began}) == 1
+    assert ("ready to take over" in capsys.readouterr().out) == ready
+
+
 def test_of_two_that_hear_nothing_of_each_other_the_earlier_one_leaves(tmp_path, heard):
     first, second = (Turn(tmp_path / name, KAFKA) for name in ("one", "two"))
     stop = threading.Event()
