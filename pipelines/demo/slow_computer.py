@@ -22,7 +22,7 @@ up for longer, while more arrives. On a computer three times as slow 11 % of the
 half as many with 32, and, with the longer trigger below, 1.6 % with 30 and 12 % of a morning with 36. Below LEAST_RPS
 the fewest executors would carry all of it, and nothing would be scaled."""
 USUAL_TRIGGER = "1 second"
-"""Trigger of the autoscaler's query that is as much longer there: a micro-batch a second took a fifth of two cores."""
+"""Trigger of the autoscaler's query that is longer there, in whole seconds: one a second took a fifth of two cores."""
 _ROUNDS, _STEPS = 15, 500_000  # a quarter of a second there; the speed of shared computers changes within it
 
 

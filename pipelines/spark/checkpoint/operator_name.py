@@ -1,7 +1,7 @@
 """By which name a checkpoint knows the operator of a query with keyed state in Python.
 
 Spark has two, by whether the operator's rows come one by one or in frames of pandas. Its state is the same, and no
-query goes on from a checkpoint of the other name. Releases up to November 2026 had frames, which take twice as long.
+query goes on from a checkpoint of the other name. Releases up to November 2026 had frames, which cost more CPU.
 """
 
 from __future__ import annotations
