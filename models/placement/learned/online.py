@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from models.placement.instances.job import Counts
 from models.placement.learned.actions import moves_between
-from models.placement.learned.reward import TARGET_LOAD, RewardWeights, latency_reward
+from models.placement.learned.reward import RewardWeights, latency_reward, load_reward
 from models.placement.learned.schemes import Proposal
 
 SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
@@ -124,9 +124,10 @@ def judge_change(
 ) -> tuple[Scheduled, Counts | None]:  # fmt: skip
     """Return what is carried on, and the placement to go back to where a change did no good.
 
-    That is: its load is further from the target, and its latency higher, or lower by less than is worth a move. A
-    change is judged once. None with fewer instances, unless load was low in all steps that are judged: where the rate
-    has risen since, more instances are not to blame, and only measured low load lets there be fewer.
+    That is: by what proposals are scored by, what was measured since is worth less than what was before; where latency
+    and load are both worse it is. A change is judged once. None with fewer instances, unless load was low in all steps
+    that are judged: where the rate has risen since, more instances are not to blame, and only measured low load lets
+    there be fewer.
 
     Args:
         state: with the newest step.
@@ -138,9 +139,9 @@ def judge_change(
         return state, None
     (old, was), now = state.before, state.recent()
     settled = replace(state, before=None)
-    quicker = weights.latency * latency_reward(now.latency_ms - was.latency_ms, weights.scale_ms)
-    worse = quicker < MOVE_COST and abs(now.load - TARGET_LOAD) > abs(was.load - TARGET_LOAD)
-    if worse and (old.sum() >= counts.sum() or all(one.load < LOW for one in state.measured[-JUDGED:])):
+    quicker = latency_reward(now.latency_ms - was.latency_ms, weights.scale_ms)
+    gain = weights.latency * quicker + weights.load * (load_reward(now.load) - load_reward(was.load))
+    if gain < 0 and (old.sum() >= counts.sum() or all(one.load < LOW for one in state.measured[-JUDGED:])):
         barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
         return replace(settled, measured=(), changed_s=now_s, barred=barred), old
     return settled, None

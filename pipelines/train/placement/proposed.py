@@ -175,7 +175,7 @@ def _look(
         if settled.before is None and state.before is not None:
             write_trial(folder, settled)
         if back is not None:
-            why = "the last change made its load worse, and its latency no better"
+            why = "after the last change, latency and load together are worse than before it"
             return Look(back, why, True, settled), space, told
         state = settled
     reason = trigger(state, expected, 1000 * space.measure.topology.target_s)

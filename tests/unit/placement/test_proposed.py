@@ -148,7 +148,8 @@ def test_what_did_no_good_is_taken_back_once_and_barred(job):
     assert asked("apply")[1]["ask"] is False  # on trial for three minutes
     now.s += 200
     form, said = asked("apply")
-    assert said["ask"] and "as the last change made its load worse, and its latency no better" in said["told"]
+    why = "as after the last change, latency and load together are worse than before it"
+    assert said["ask"] and why in said["told"]
     assert said["trial"]["barred"] == [[[0, 3], now.s + 1_800]] and said["trial"]["before"] is None
     # Whoever is asked may say no: it is not asked again.
     assert "made its load worse" not in asked("apply")[1]["told"]
