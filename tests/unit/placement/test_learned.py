@@ -257,11 +257,11 @@ def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
     assert judge_change(quicker, 181.0, there, RewardWeights())[1] is None
     # A load of 1.2 for 0.9 costs 0.4 (0.16 - 0.01) = 0.06: 0.158 ms are worth as much, 0.6 (2 ÷ pi) arctan(0.158). One
     # of 0.8 is worth 0.004, for which 0.0105 ms may be lost.
-    for latency_ms, load, taken in (
-        (20.0, 1.2, here), (19.85, 1.2, here), (19.83, 1.2, None), (20.01, 0.8, None), (20.011, 0.8, here), (99, 0.8, here)
-    ):  # fmt: skip
-        tried = after_a_change(here, *[StepOutcome(latency_ms, load)] * 3)
-        assert judge_change(tried, 181.0, there, RewardWeights())[1] is taken
+    worse, better = [(20.0, 1.2), (19.85, 1.2), (20.011, 0.8), (99.0, 0.8)], [(19.83, 1.2), (20.01, 0.8)]
+    for taken, tried in [(here, worse), (None, better)]:
+        for step in tried:
+            after = after_a_change(here, *[StepOutcome(*step)] * 3)
+            assert judge_change(after, 181.0, there, RewardWeights())[1] is taken
     assert judge_change(after_a_change(here, *[StepOutcome(20.0, 0.9)] * 3), 181.0, there, RewardWeights())[1] is None
     # One odd minute is no reason, be it the newest.
     odd = after_a_change(here, StepOutcome(18, 0.8), StepOutcome(19, 0.8), worse)
