@@ -257,8 +257,8 @@ def test_a_change_that_did_no_good_is_taken_back_once_and_barred():
     assert judge_change(quicker, 181.0, there, RewardWeights())[1] is None
     # A load of 1.2 for 0.9 costs 0.4 (0.16 - 0.01) = 0.06: 0.158 ms are worth as much, 0.6 (2 ÷ pi) arctan(0.158). One
     # of 0.8 is worth 0.004, for which 0.0105 ms may be lost.
-    worse, better = [(20.0, 1.2), (19.85, 1.2), (20.011, 0.8), (99.0, 0.8)], [(19.83, 1.2), (20.01, 0.8)]
-    for taken, tried in [(here, worse), (None, better)]:
+    less, more = [(20.0, 1.2), (19.85, 1.2), (20.011, 0.8), (99.0, 0.8)], [(19.83, 1.2), (20.01, 0.8)]
+    for taken, tried in [(here, less), (None, more)]:
         for step in tried:
             after = after_a_change(here, *[StepOutcome(*step)] * 3)
             assert judge_change(after, 181.0, there, RewardWeights())[1] is taken
