@@ -31,8 +31,6 @@ from tidecast.spark.sensors import lag_records
 log = logging.getLogger("tidecast")
 
 WAIT_MS = 500  # longest wait of a poll, ms
-FETCH_MS = 500
-"""How long the broker may hold an empty answer; it answers at once when something comes, so this costs no delay."""
 DECISIONS, CONTROL, HEARTBEATS = "decisions", "control", "heartbeats"
 REDISCOVER_S = 10.0  # seconds between two searches for the topic of heartbeats, where an older pipeline has not made it
 
@@ -92,7 +90,7 @@ class Commands:
 
     def _connect(self) -> Any:
         client_id = f"tidecast-{self._job.name}-commands"
-        client = consumer(self._bootstrap, self._security, client_id=client_id, fetch_max_wait_ms=FETCH_MS)
+        client = consumer(self._bootstrap, self._security, client_id=client_id)
         try:
             parts = {topic: self._partitions(client, topic) for topic in (DECISIONS, CONTROL, HEARTBEATS)}
             if missing := [topic for topic in (DECISIONS, CONTROL) if not parts[topic]]:

@@ -31,8 +31,9 @@ DEEP: Mapping[str, int | None] = {
 lies the last word of one that is over; 50,000 take 2 s of a core."""
 READING = "The topics are being read."
 """The problem of a model that is not there yet; pages ask again soon."""
-WAIT_S, AGAIN_S = 0.2, 5.0
-"""Longest wait for records; pause after the broker has not answered."""
+WAIT_S, GATHER_S, AGAIN_S = 0.2, 0.25, 5.0
+"""Longest wait for records; pause in which these gather, so that not each is asked for alone, of a busy job some 20 a
+second; pause after the broker has not answered."""
 FRESH_S = 1.0
 """Age of the ends that the hours before are read up to, so that their model knows no less than the first one."""
 SENT = operator.attrgetter("timestamp")
@@ -99,6 +100,7 @@ class ModelFollower:
             while deep or not self._deep:
                 self._publish(model, deep)
                 model = fold(model, self._in_order(follower.poll(WAIT_S)), time.time())
+                time.sleep(GATHER_S)
         finally:
             follower.close()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import statistics
 import time
 from collections.abc import Mapping
@@ -59,7 +58,7 @@ def fit_run(settings: Settings, lead_s: float, slowness: float) -> FittedRun:
     changed = {"peak_rps": peak_rps, "backfill_after_s": settings.replay.backfill_after_s + after_s}
     scaling = settings.autoscaler
     if scaling.trigger == USUAL_TRIGGER:
-        scaling = scaling.model_copy(update={"trigger": f"{math.ceil(slower)} seconds"})
+        scaling = scaling.model_copy(update={"trigger": f"{round(slowness)} seconds"})
     return FittedRun(
         settings.model_copy(update={"replay": settings.replay.model_copy(update=changed), "autoscaler": scaling}),
         {"planning": {"lead_s": longer_s}},

@@ -40,15 +40,13 @@ class Record:
 class Follower:
     """Reads topics as they grow, from the beginning (`start="earliest"`) or from now (`"latest"`); without a group.
 
-    The broker waits for `gather_bytes` of all partitions together before it answers, but 50 ms at most.
-
     Raises:
         BrokerError: no broker is set or answers within 10 s; TopicError: no such topic, or this user may not see it.
         SettingsError: as `connect_client`.
     """
 
-    def __init__(self, kafka: Kafka, topics: list[str], start: Start = "earliest", gather_bytes: int = 1) -> None:
-        self._consumer, self._kafka = connect_client(consumer, kafka, fetch_min_bytes=gather_bytes), kafka
+    def __init__(self, kafka: Kafka, topics: list[str], start: Start = "earliest") -> None:
+        self._consumer, self._kafka = connect_client(consumer, kafka), kafka
         try:
             self._assign([kafka.topic(topic) for topic in topics], start)
         except BaseException:

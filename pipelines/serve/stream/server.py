@@ -39,15 +39,14 @@ from tidecast.messages import MessageError, MetricSample
 log = logging.getLogger(__name__)
 TAIL = 10_000
 """Newest records that tell which jobs report, and how fast their time runs."""
-GATHERED = 1 << 16
-"""Bytes of metrics that are taken together where they come within 50 ms: a round costs 2 ms whatever it brings."""
+ROUND_S = 0.05
+"""Seconds that a round takes at least, so that records gather: each costs 2 ms whatever it brings."""
 COUNTED = 5
 """Newest samples of a job that tell how its time runs."""
 MARGIN_S = 60.0
 """Wall seconds that a sender's clock may be behind."""
 TROUBLE_S = 300.0
-"""Seconds without a forecast that was not taken, after which the next one is told again: of each that is sent again it
-shows within two minutes."""
+"""Seconds without a forecast not taken after which the next is told again: one sent again shows within two minutes."""
 State = tuple[int | None, int]
 """A job's newest window, and the number of its deployment."""
 
@@ -79,7 +78,7 @@ class Server:
         self._models: dict[str, Online] = {}
         offsets = topic_offsets(kafka, "metrics")
         self._fresh_from = {p: end for p, (_, end) in offsets.items()}
-        self._metrics = Follower(kafka, ["metrics"], gather_bytes=GATHERED)
+        self._metrics = Follower(kafka, ["metrics"])
         self._metrics.seek_to_time(needed_from(read_samples(read_records(kafka, "metrics", TAIL), known), step_s))
         ends = self._fresh_from  # of a partition whose records are all older than what is needed none is read
         self._behind = {p: ends[p] for (_, p), at in self._metrics.positions().items() if at < ends.get(p, 0)}
@@ -107,13 +106,14 @@ class Server:
         Raises:
             kafka.errors.KafkaError: a topic stayed unknown to the client, or a record is too large.
         """
-        now = time.time()
+        began, now = time.monotonic(), time.time()
         self._forget_undelivered()
         for record in self._metrics.poll(self._poll_s):
             self._take(record, now)
         if not self._behind:
             while self._loader.ready:
                 self._promote(self._loader.ready.popleft(), time.time())
+            time.sleep(max(began + ROUND_S - time.monotonic(), 0.0))
         if self._claim.superseded():
             print("serving: a server with a later epoch has taken over; leaving", flush=True)
             return False
