@@ -41,7 +41,7 @@ from pipelines.traces.trace import Trace, TraceError, load_trace
 from tidecast.messages import Control
 
 HEAD_START_S = 1.0  # the clock is announced so long before the first record, so that every agent knows it by then
-_TICK_S, _LINGER_MS = 0.05, 20  # records that are due together travel together: a third of the CPU of one by one
+_TICK_S, _LINGER_MS = 0.1, 20  # records that are due together travel together: a third of the CPU of one by one
 _OUTAGE_MS = 300_000
 _ACKNOWLEDGE_S = 120.0
 _WARM_UP_SEQ = 1_000_000_000

@@ -1,13 +1,16 @@
 """What a run takes for itself on a slow computer."""
 
+import json
 import shutil
 
 import pytest
 
 from configs.contract import load_contract
 from configs.settings import load
+from pipelines.demo import slow_computer
 from pipelines.demo.own_contracts import with_contract
-from pipelines.demo.slow_computer import FittedRun, fit_run, measure_slowness
+from pipelines.demo.slow_computer import STEP_S, FittedRun, fit_run, measure_slowness
+from pipelines.demo.timed_loop import STEPS, time_rounds
 from pipelines.traces.trace import load_trace
 
 
@@ -28,7 +31,9 @@ def test_a_slow_computer_has_fewer_records_and_longer_starts():
 
 
 def test_a_very_slow_one_has_a_load_that_still_needs_scaling():
-    assert fit_run(load(), 10.0, 6.0).settings.replay.peak_rps == 30
+    settings = fit_run(load(), 10.0, 6.0).settings
+    assert settings.replay.peak_rps == 30 and settings.autoscaler.trigger == "6 seconds"
+    assert fit_run(load(), 10.0, 3.0).settings.autoscaler.trigger == "3 seconds"
 
 
 @pytest.mark.parametrize("stated", [{"replay": {"peak_rps": 90}}, {"autoscaler": {"policy": "schedule"}}])
@@ -58,5 +63,19 @@ def test_contracts_of_other_jobs_are_copied_as_they_are_and_as_secret_as_they_ar
     assert [(copied / f"{name}.yaml").stat().st_mode & 0o777 for name in ("word_count", "key_window")] == [0o400] * 2
 
 
-def test_slowness_is_that_of_this_computer():
+def test_slowness_is_that_of_this_computer(monkeypatch):
+    monkeypatch.setattr(slow_computer, "MEASURED_S", 0.2)
     assert 0.05 < measure_slowness() < 200
+
+
+def test_slowness_is_that_of_the_slow_rounds_of_both_cores(monkeypatch):
+    usual = STEPS * STEP_S
+    told = iter([[usual] * 5 + [3 * usual] * 3, [usual] * 8, [2 * usual] * 8, [usual] * 8])
+    monkeypatch.setattr(slow_computer.subprocess, "check_output", lambda words: json.dumps(next(told)).encode())
+    monkeypatch.setattr(slow_computer.os, "sched_getaffinity", lambda pid: range(64))
+    assert measure_slowness() == pytest.approx(1.0)  # 3 of 16 rounds
+    assert measure_slowness() == pytest.approx(2.0)  # half of them
+
+
+def test_a_loop_is_timed_once_at_least():
+    assert len(time_rounds(0.0)) == 1 and len(time_rounds(0.3)) > 1 and all(took > 0 for took in time_rounds(0.1))
