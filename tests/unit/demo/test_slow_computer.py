@@ -32,7 +32,7 @@ def test_a_slow_computer_has_fewer_records_and_longer_starts():
 
 def test_a_very_slow_one_has_a_load_that_still_needs_scaling():
     settings = fit_run(load(), 10.0, 6.0).settings
-    assert settings.replay.peak_rps == 30 and settings.autoscaler.trigger == "6 seconds"
+    assert settings.replay.peak_rps == 38 and settings.autoscaler.trigger == "6 seconds"
     assert fit_run(load(), 10.0, 3.0).settings.autoscaler.trigger == "3 seconds"
 
 
