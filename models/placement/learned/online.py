@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from models.placement.instances.job import Counts
 from models.placement.learned.actions import moves_between
-from models.placement.learned.reward import RewardWeights, latency_reward, load_reward
+from models.placement.learned.reward import RewardWeights
 from models.placement.learned.schemes import Proposal
 
 SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
@@ -139,9 +139,8 @@ def judge_change(
         return state, None
     (old, was), now = state.before, state.recent()
     settled = replace(state, before=None)
-    quicker = latency_reward(now.latency_ms - was.latency_ms, weights.scale_ms)
-    gain = weights.latency * quicker + weights.load * (load_reward(now.load) - load_reward(was.load))
-    if gain < 0 and (old.sum() >= counts.sum() or all(one.load < LOW for one in state.measured[-JUDGED:])):
+    worse = weights.score(now.latency_ms - was.latency_ms, now.load) < weights.score(0.0, was.load)
+    if worse and (old.sum() >= counts.sum() or all(one.load < LOW for one in state.measured[-JUDGED:])):
         barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
         return replace(settled, measured=(), changed_s=now_s, barred=barred), old
     return settled, None

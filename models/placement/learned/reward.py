@@ -51,9 +51,11 @@ class RewardWeights(NamedTuple):
 
         From the placement in force it is the other's score; that of the one in force is what its load is worth.
         """
-        return self.latency * latency_reward(after.latency_ms - before.latency_ms, self.scale_ms) + self.load * (
-            load_reward(after.mean_load)
-        )
+        return self.score(after.latency_ms - before.latency_ms, after.mean_load)
+
+    def score(self, more_ms: float, load: float) -> float:
+        """Return what a latency that is higher by `more_ms` than before, and a mean load, are worth together."""
+        return self.latency * latency_reward(more_ms, self.scale_ms) + self.load * load_reward(load)
 
 
 def latency_reward(more_ms: float, scale_ms: float) -> float:
