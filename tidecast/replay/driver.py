@@ -66,7 +66,8 @@ class Replays:
         """
         self._place_own()
         live = self._standing()
-        if self._job.mode == "act" and self._dry_run is not None and self._dry_run.going_on(bool(live)):
+        dry_run = self._dry_run if self._job.mode == "act" else None
+        if dry_run is not None and dry_run.going_on(bool(live), self._pauses.may_begin):
             return
         read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
         self._free = not self._queries or self._pauses.may_begin()

@@ -87,9 +87,15 @@ class DryRun:
         self._thread: threading.Thread | None = None
         self.done = False
 
-    def going_on(self, ordered: bool) -> bool:
-        """Begin it if the moment has come and nothing is ordered; return whether it runs."""
-        if self._thread is None and not ordered and (order := dry_run_order(self._job)) is not None:
+    def going_on(self, ordered: bool, may_begin: Callable[[], bool]) -> bool:
+        """Begin it if the moment has come; return whether it runs.
+
+        Args:
+            ordered: whether a replay is: its own first batch comes before a dry run's end.
+            may_begin: whether live batches leave the executors free now. Those of a job that has just what it needs
+                leave no pause, and its batches would wait for tasks that are as slow as first ones are.
+        """
+        if self._thread is None and not ordered and (order := dry_run_order(self._job)) is not None and may_begin():
             self._thread = threading.Thread(
                 target=self._run, args=(order,), name=f"tidecast-{self._job.name}-dry-run", daemon=True
             )

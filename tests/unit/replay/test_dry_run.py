@@ -79,6 +79,18 @@ def test_a_query_that_is_cold_or_behind_is_left_alone(job, unready):
     assert dry_run_order(job) is None
 
 
+def test_it_begins_in_a_pause_of_live_batches_and_not_beside_one(job):
+    noted = NotedRun()
+    noted.go_on.set()
+    live = SimpleNamespace(status={"isTriggerActive": True})
+    replays = Replays(job, Replayable(_never, dry_run=noted), live)
+    replays.poll()
+    assert not noted.orders
+    live.status["isTriggerActive"] = False
+    replays.poll()
+    wait_until(lambda: noted.orders, "it is begun")
+
+
 def test_it_runs_once_and_what_is_ordered_meanwhile_waits_for_its_end(job):
     noted = NotedRun()
     replays = Replays(job, Replayable(_never, dry_run=noted))
