@@ -156,7 +156,7 @@ class Backpressure(Stated):
         apart: where a backfill with a deadline may be read instead if that is cheaper; None: always beside live.
         weights: prices of latency, energy, error and goodput; who states one states every scale, too.
         scales, paths, lag, controls: by promise and executors where None or left out.
-        memory, net, energy: no such limit where None.
+        memory, net, energy, recovery: no such limit where None.
         error, recall: by approximate operator.
     """
 
@@ -175,7 +175,7 @@ class Backpressure(Stated):
     energy: EnergyLimit | None = None
     error: Mapping[Name, ErrorLimit] = Field(default_factory=dict)
     recall: Mapping[Name, RecallLimit] = Field(default_factory=dict)
-    recovery: RecoveryTerms = RecoveryTerms()
+    recovery: RecoveryTerms | None = None
     shed: ShedTerms = ShedTerms()
     priorities: Priorities = Priorities()
     fairness: FairnessTerms = FairnessTerms()

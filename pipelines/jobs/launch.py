@@ -54,8 +54,7 @@ class Launch:
     @property
     def recovery(self) -> RecoveryTerms:
         """What the contract says of recovery, or its defaults."""
-        stated = None if self.contract is None else self.contract.backpressure
-        return RecoveryTerms() if stated is None else stated.recovery
+        return _recovery_of(self.contract)
 
     @property
     def checkpoint(self) -> Path:
@@ -122,8 +121,7 @@ def refuse_order(contract: Contract, merges: bool) -> None:
     Raises:
         SettingsError: as said.
     """
-    stated = contract.backpressure
-    if stated is not None and stated.recovery.order == "live_first" and not merges:
+    if _recovery_of(contract).order == "live_first" and not merges:
         raise SettingsError(
             f"{contract.job}.yaml: backpressure.recovery.order=live_first, but this job's results go to a topic, where "
             "nobody can tell a window of which only a part was seen. State in_order, or run a job that merges its "
@@ -177,3 +175,8 @@ def damaged_file(file: Path, error: ValueError, otherwise: str) -> str:
 def first_offsets_file(run_dir: Path, job: str) -> Path:
     """Return the file of a run's first offsets."""
     return run_dir / f"{job}.start.json"
+
+
+def _recovery_of(contract: Contract | None) -> RecoveryTerms:
+    stated = None if contract is None else contract.backpressure
+    return (None if stated is None else stated.recovery) or RecoveryTerms()

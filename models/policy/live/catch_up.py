@@ -86,8 +86,7 @@ def find_catch_up(seen: Observation, contract: Contract, capacity: Capacity, exe
 
     sure_s = takes_s(executors, 1 - SURE, _UPPER)
     recovery = contract.backpressure.recovery if contract.backpressure is not None else None
-    stated = recovery is not None and "recovery" in contract.backpressure.model_fields_set  # type: ignore[union-attr]
-    rto_s = recovery.rto_s if recovery is not None and stated else None
+    rto_s = None if recovery is None else recovery.rto_s
     left_s = None if rto_s is None else max(rto_s - seen.behind_s, 0.0)
     number, held_s = executors, sure_s
     while left_s is not None and held_s > left_s and number < seen.most(contract):

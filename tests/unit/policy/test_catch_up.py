@@ -82,6 +82,15 @@ def test_an_rto_that_cannot_be_held_asks_for_as_many_executors_as_hold_it():
     assert "never" in describe_catch_up(CatchUp(5, math.inf, math.inf, None, None, 2, math.inf), 2)
 
 
+def test_an_rto_counts_where_it_is_stated_also_for_who_reads_the_contract_again():
+    """Workers read what the driver has written, and would take a default that is written for stated."""
+    without = CONTRACT.model_copy(update={"backpressure": Backpressure(interval_s=2)})
+    for contract, rto_s in ((without, None), (with_rto(95.0), 95.0)):
+        again = Contract.model_validate(contract.model_dump(mode="json"))
+        assert found(contract=again).rto_s == found(contract=contract).rto_s == rto_s
+        assert again.hash == contract.hash
+
+
 def test_a_job_is_behind_from_when_its_oldest_record_waits_until_nothing_does():
     assert behind_since(None, 1_000.0, 100.0, 900.0, 10.0) is None  # nine seconds of records, ten are promised
     assert behind_since(None, 1_000.0, 100.0, 1_100.0, 10.0) == 989.0
