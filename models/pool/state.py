@@ -115,16 +115,15 @@ class PoolState:
 
 
 def with_pool(pools: Mapping[str, PoolState], said: PoolState) -> Mapping[str, PoolState]:
-    """Return what is known of pools, by name, after a message: the latest of each holds, one that is gone is forgotten.
+    """Return what is known of pools, by name, after a message: the last of each holds, one that is gone is forgotten.
+
+    The last one by its place on the topic: the autoscaler's clock may have been set back.
 
     Raises:
         MessageError: MOST_POOLS others are known.
     """
-    known = pools.get(said.pool)
-    if known is not None and said.wall_time < known.wall_time:
-        return pools
     if said.state == "gone":
         return {name: state for name, state in pools.items() if name != said.pool}
-    if known is None and len(pools) >= MOST_POOLS:
+    if said.pool not in pools and len(pools) >= MOST_POOLS:
         raise MessageError(f"pool {said.pool!r}: {MOST_POOLS} others are known")
     return {**pools, said.pool: said}

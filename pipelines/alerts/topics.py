@@ -197,9 +197,7 @@ class FollowedTopics:
             by = decode(Reject, record.value).by
             self._refused["agent" if by.startswith("agent of ") else by if by in _REFUSING else "other"] += fresh
         elif record.topic == "pools":
-            said = decode_keyed(PoolState, record.key, record.value, time.time())
-            # The last one counts, as with jobs, also where the autoscaler's clock was set back.
-            self._pools = with_pool({name: one for name, one in self._pools.items() if name != said.pool}, said)
+            self._pools = with_pool(self._pools, decode_keyed(PoolState, record.key, record.value, time.time()))
         elif (job := record.key) in contracts and job is not None:
             message = decode_keyed(_KINDS[record.topic], job, record.value, time.time())
             self._jobs[job] = take(self._jobs.get(job, Followed()), message, contracts[job], fresh)

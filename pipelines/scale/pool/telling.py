@@ -42,7 +42,7 @@ class PoolTelling:
         """
         gone = {name: PoolState(name, now, "gone") for name in self._told if name not in there}
         due = {name: state for name, state in states.items() if self._is_due(state)} | gone
-        if not due or now - self._failed_at < AGAIN_S:
+        if not due or 0 <= now - self._failed_at < AGAIN_S:
             return self._failed
         try:
             if self._publisher is None:
@@ -60,7 +60,10 @@ class PoolTelling:
 
     def _is_due(self, state: PoolState) -> bool:
         before = self._told.get(state.pool)
-        return before is None or state.wall_time - before.wall_time >= self._every_s or _news(state) != _news(before)
+        if before is None or _news(state) != _news(before):
+            return True
+        # Where the clock was set back, too: nothing would be told until it shows that time again.
+        return not 0 <= state.wall_time - before.wall_time < self._every_s
 
 
 def _news(state: PoolState) -> object:
