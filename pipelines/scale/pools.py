@@ -125,7 +125,8 @@ class PoolDivision:
     def _read_wants(self, members: Mapping[str, str], now: float) -> set[str]:
         """Take the newest want of each job; return the pools of which a job has said something."""
         if self._follower is None:
-            self._follower = Follower(self._settings.kafka, ["wants"])
+            # From now on, should the broker fail before it is sought: old words would count as heard now.
+            self._follower = Follower(self._settings.kafka, ["wants"], "latest")
             self._follower.seek_to_time(max(now - EVERY_S, 0.0))
         pools = set()
         for _ in range(POLLS):  # however fast they come, the pool is divided

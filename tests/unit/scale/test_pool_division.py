@@ -2,6 +2,7 @@
 
 import itertools
 import json
+import math
 import os
 import socket
 import threading
@@ -43,13 +44,19 @@ class Topic:
     """The topic `wants`, in place of the broker."""
 
     def __init__(self):
-        self.records, self.offset = [], 0
+        self.records, self.offset, self.fails = [], 0, []
 
-    def send(self, key, value):
-        self.records.append(Record("wants", 0, len(self.records), key, value, 0.0))
+    def send(self, key, value, at=math.inf):
+        self.records.append(Record("wants", 0, len(self.records), key, value, at))
+
+    def opened(self, start):
+        self.offset = len(self.records) if start == "latest" else 0
+        return self
 
     def seek_to_time(self, wall_time):
-        pass
+        if self.fails:
+            raise self.fails.pop()
+        self.offset = next((n for n, one in enumerate(self.records) if one.timestamp >= wall_time), len(self.records))
 
     def poll(self, wait_s):
         new, self.offset = self.records[self.offset :], len(self.records)
@@ -84,7 +91,7 @@ class Site:
         os.utime(self.file, (0, 0))  # else it is new, and read at every look
         self.topic, self.now, self.lines, self.told = Topic(), NOW, [], Told()
         monkeypatch.setattr(telling, "Publisher", lambda kafka, **options: self.told)
-        monkeypatch.setattr(pools, "Follower", lambda kafka, topics: self.topic)
+        monkeypatch.setattr(pools, "Follower", lambda kafka, topics, start: self.topic.opened(start))
         self.grants = Grants(grants_file(tmp_path / "query"))
         self.start()
         self.kept, self.executors = dict.fromkeys(JOBS), dict.fromkeys(JOBS, 1)
@@ -111,7 +118,7 @@ class Site:
             self.kept[job] = memory.to_json()
             for topic, key, message in said:
                 if topic == "wants":
-                    self.topic.send(key, encode(message))
+                    self.topic.send(key, encode(message), self.now)
                 elif topic == "decisions":
                     self.decided[job].append(message)
                     self.executors[job] = message.executors
@@ -302,7 +309,7 @@ def test_a_job_that_is_gone_leaves_its_executors_to_the_others_after_a_while(sit
 def send(site, job, at, executors=4, running=1, pool="shared"):
     late = [9.0, 6.0, 4.0, 2.0, 1.0, 0.0]
     said = PoolWant(job, at, at, 1.0, pool, executors, running, 1, 1, late, 1.0, [], [])
-    site.topic.send(job, encode(said))
+    site.topic.send(job, encode(said), at)
 
 
 def test_an_agent_that_never_hears_of_its_cut_keeps_the_others_from_what_it_has(site):
@@ -388,6 +395,28 @@ def test_a_clock_that_is_set_back_stops_no_division(site):
         send(site, "payments", back + at, 1)
         site.division.tick(back + at)
     assert site.grants.of("orders") == JobGrant("shared"), "it is forgotten ten minutes after it spoke last"
+
+
+def test_how_a_pool_stands_is_told_on_where_the_clock_is_set_back_also_after_a_broker_that_refused(site):
+    site.told.down = True
+    for at in range(3):
+        send(site, "orders", NOW + at, 1)
+        send(site, "payments", NOW + at, 1)
+        site.division.tick(NOW + at)
+    site.told.down, back = False, NOW - 3600
+    for at in range(30):
+        site.division.tick(back + at)
+    assert [one.wall_time - back for one in site.told.of["shared"]][-1] >= 20
+
+
+def test_what_was_said_before_a_start_is_not_heard_as_of_now_where_the_broker_fails_at_first(site):
+    send(site, "orders", NOW - 600, 3)
+    site.topic.fails = [BrokerError("a time-out")]
+    site.start()
+    with pytest.raises(BrokerError):
+        site.division.tick(NOW)
+    site.division.tick(NOW + 1)
+    assert "orders" not in site.division._heard
 
 
 def test_a_pool_that_cannot_be_divided_takes_nothing_from_another(site, monkeypatch):
