@@ -23,7 +23,8 @@ def remedy_of(checkpoint: Path) -> str:
     aside = shlex.join(["mv", f"{checkpoint}", f"{repair.free_name(checkpoint)}"])
     return (
         f"\n{found}\nWithout what it had learned it starts after: {aside}\n"
-        "Each job is learned again within minutes; executors stay as they are meanwhile."
+        "Each job is learned again within minutes. Until then the guesses of its contract count, by which it may get "
+        "fewer executors than it needs: `tidecast job mode JOB freeze` keeps those that it has."
     )
 
 
