@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from tidecast.job import Job, OrderedJob
-from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key
+from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key, standing_order
 from tidecast.replay.closing import Closing
 from tidecast.replay.dry_run import DryRun
 from tidecast.replay.pace import rows_per_task
@@ -66,12 +66,13 @@ class Replays:
         """
         self._place_own()
         live = self._standing()
-        dry_run = self._dry_run if self._job.mode == "act" else None
-        if dry_run is not None and dry_run.going_on(bool(live), self._pauses.may_begin):
+        if self._dry_run is not None and self._dry_run.going_on(bool(live), self._pauses.may_begin):
             return
         read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
         self._free = not self._queries or self._pauses.may_begin()
-        rates = self._rates([order for order in live if order.wanted == "run" and order.id not in read])
+        halts = self._job.mode == "observe"
+        running = [order for order in live if not halts and order.wanted == "run" and order.id not in read]
+        rates = self._rates(running)
         for order in live:
             due, why = self._held.get(order.id, (0.0, ""))
             if time.monotonic() < due:
@@ -85,7 +86,7 @@ class Replays:
             except Exception as error:
                 log.exception("%s: replay %s failed", self._job.name, order.id)
                 self._end(order, "failed", f"{error}"[:500])
-        self._wait.hold(bool(self._queries))
+        self._wait.hold(bool(self._closing) or any(order.id in self._queries for order in running))
 
     def waiting(self) -> list[str]:
         """Return the orders that stand and are waited for: not those that are paused, or compared and not published."""
@@ -154,7 +155,7 @@ class Replays:
             return
         for order in self._own:
             known = self._job.orders.get(order.id)
-            if known is None or (order.wanted == "cancel" and known.wanted != "done"):
+            if standing_order(known, order) is order or (order.wanted == "cancel" and known.wanted != "done"):
                 self._job.orders[order.id] = order
                 self._job.outbox.enqueue("control", order_key(order.job, order.id), order)
         self._own = ()
@@ -244,7 +245,10 @@ class Replays:
         )  # fmt: skip
         before, said_at = self._said.get(order.id, (None, 0.0))
         told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}
-        old = time.monotonic() - said_at > SAY_S
-        if before is None or old or any(getattr(before, n) != value for n, value in told.items()):
+        if (
+            before is None
+            or time.monotonic() - said_at > SAY_S
+            or any(getattr(before, n) != v for n, v in told.items())
+        ):
             self._said[order.id] = progress, time.monotonic()
             job.outbox.enqueue("replays", job.name, progress)

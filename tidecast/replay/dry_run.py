@@ -44,9 +44,12 @@ def first_batch(query: Any, wait_s: float = WAIT_S) -> None:
 def dry_run_order(job: Job) -> ReplayOrder | None:
     """Return an order of the newest committed records of each partition; None unless live's query is warm and calm.
 
-    It is calm where no record waits that came longer ago than two batches take: one that catches up has large batches.
+    Nor is there one in another mode than `act`. It is calm where no record waits that came longer ago than two batches
+    take: one that catches up has large batches.
     """
-    if job.batches < WARM_BATCHES or not job.committed or _oldest_s(job, job.committed) > 2 * job.period_s:
+    if job.mode != "act" or job.batches < WARM_BATCHES or not job.committed:
+        return None
+    if _oldest_s(job, job.committed) > 2 * job.period_s:
         return None
     starts: dict[str, dict[str, int]] = {}
     ends: dict[str, dict[str, int]] = {}

@@ -53,17 +53,18 @@ def polled_until(replays, holds):
 
 
 def test_a_job_places_its_own_orders_once_its_agent_acts_and_whatever_control_says_of_them_holds(job):
-    mine = order(), order("gap-2"), order("gap-3"), order("gap-4", wanted="cancel", wall_time=200.0)
+    old = order("gap-5", wanted="done", wall_time=50.0)  # of a table of before: a new one counts from 1 again
+    mine = *map(order, ("gap-1", "gap-2", "gap-3")), order("gap-4", wanted="cancel", wall_time=200.0), order("gap-5")
     job.mode = "observe"
     replays = Replays(job, Replayable(lambda one: one, orders=mine))
     replays.poll()
     assert not job.orders and not job.outbox  # control is not read yet
     job.orders |= {"gap-2": order("gap-2", wanted="pause", wall_time=150.0), "gap-4": order("gap-4")}
-    job.orders["gap-3"] = order("gap-3", wanted="done", wall_time=150.0)
+    job.orders |= {"gap-3": order("gap-3", wanted="done", wall_time=150.0), "gap-5": old}
     job.mode = "act"
     replays.poll()
     placed = {one.id: one.wanted for one in job.outbox.of(ReplayOrder) if one.wanted != "done"}
-    assert placed == {"gap-1": "run", "gap-4": "cancel"}
+    assert placed == {"gap-1": "run", "gap-4": "cancel", "gap-5": "run"}
     assert job.orders["gap-2"].wanted == "pause"
     polled_until(replays, lambda: job.orders["gap-4"].wanted == "done")
     replays.poll()

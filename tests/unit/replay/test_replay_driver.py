@@ -257,6 +257,21 @@ def test_tasks_wait_for_their_state_as_long_as_a_replay_runs(queries, job, monke
     assert held[-2:] == [False, False]
 
 
+def test_tasks_wait_for_no_state_while_a_replay_is_paused_or_the_agent_observes(queries, job, monkeypatch):
+    held = []
+    monkeypatch.setattr(driver.StateWait, "hold", lambda self, wanted: held.append(wanted))
+    replays = Replays(job, Replayable(lambda order: queries))
+    for wanted, mode, waits in (
+        ("run", "act", True),
+        ("pause", "act", False),
+        ("run", "act", True),
+        ("run", "observe", False),
+    ):
+        job.orders["fix"], job.mode = _order(most_rps=5.0, wanted=wanted), mode
+        replays.poll()
+        assert held[-1] is waits, (wanted, mode)
+
+
 def test_at_its_end_all_queries_are_stopped_and_the_job_lets_go_though_one_of_them_fails(queries, job, monkeypatch):
     closed, held = [], []
     monkeypatch.setattr(driver.StateWait, "hold", lambda self, wanted: held.append(wanted))
