@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import ssl
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from typing import Any
 
 STEP_TIMEOUT_S = 3.0  # timeout of each step, seconds
@@ -17,7 +18,7 @@ class UnreachableError(ConnectionError):
 def diagnose(bootstrap: str, security: Mapping[str, Any], error: BaseException) -> UnreachableError:
     """Find out why a Kafka client could not connect, and return (not raise) an error that says why, with the remedy.
 
-    Tries a TCP connection to each address until one opens (3 s each), then a TLS handshake with the first (3 s); where
+    Tries a TCP connection to each address until one opens (3 s each), then a TLS handshake with that one (3 s); where
     both go as `security` says, the login or the kind of listener is named.
 
     Args:
@@ -106,9 +107,18 @@ def _plain_fault(bootstrap: str, protocol: str) -> str:
 
 
 def _handshake(bootstrap: str, context: ssl.SSLContext) -> None:
-    first = bootstrap.split(",")[0]
-    with _connected(first) as raw:
-        context.wrap_socket(raw, server_hostname=first.rpartition(":")[0]).close()
+    raw, place = _first_connected(bootstrap)
+    with raw:
+        context.wrap_socket(raw, server_hostname=place.rpartition(":")[0]).close()
+
+
+def _first_connected(bootstrap: str) -> tuple[socket.socket, str]:
+    """A connection to the first broker that takes one, and its address: another may just be away."""
+    *others, last = bootstrap.split(",")
+    for place in others:
+        with suppress(OSError):
+            return _connected(place), place
+    return _connected(last), last
 
 
 def _connected(place: str) -> socket.socket:

@@ -1,6 +1,9 @@
 """Why a broker cannot be reached, where the files of its TLS are wrong: the file is named, and not the listener."""
 
 import socket
+import ssl
+import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
@@ -30,3 +33,30 @@ def test_a_file_that_is_none_is_named_and_the_listener_is_not_blamed(address, tm
     said = str(diagnose(address, {"security_protocol": protocol, option: str(file)}, OSError("no answer")))
     assert words.format(file=file) in said
     assert "PLAINTEXT" not in said and "login" not in said
+
+
+def test_a_broker_that_is_away_does_not_pass_for_one_without_tls(address, tmp_path):
+    """The other one speaks TLS: the login is at fault, and nobody is told to give up TLS."""
+    certificate, key = tmp_path / "broker.pem", tmp_path / "key.pem"
+    made = ["-x509", "-newkey", "rsa:2048", "-nodes", "-subj", "/CN=localhost", "-out", str(certificate)]
+    subprocess.run(["openssl", "req", *made, "-keyout", str(key)], check=True, capture_output=True)
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    with socket.create_server(("127.0.0.1", 0)) as away:
+        closed = f"127.0.0.1:{away.getsockname()[1]}"
+    with socket.create_server(("127.0.0.1", 0)) as listener, ThreadPoolExecutor(1) as pool:
+
+        def answer():
+            while True:  # the port is tried before
+                taken, _ = listener.accept()
+                with taken, context.wrap_socket(taken, server_side=True, do_handshake_on_connect=False) as spoken:
+                    try:
+                        return spoken.do_handshake()
+                    except OSError:
+                        continue
+
+        answered, there = pool.submit(answer), f"127.0.0.1:{listener.getsockname()[1]}"
+        security = {"security_protocol": "SASL_SSL", "ssl_cafile": str(certificate), "ssl_check_hostname": False}
+        said = str(diagnose(f"{closed},{there}", security, OSError("no answer")))
+        answered.result(30)
+    assert "login" in said and "PLAINTEXT" not in said
