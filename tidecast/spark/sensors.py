@@ -177,6 +177,7 @@ class BottleneckStage:
 
     LASTS = 3  # batches in a row for which it must
     FADE = 0.95  # factor on the weight of past batches with each new one
+    FORGOTTEN = 0.1  # weight of a stage's batches below which it comes no more: 45 batches after a single one
 
     def __init__(self) -> None:
         self._batches = 0
@@ -197,11 +198,13 @@ class BottleneckStage:
         runs: dict[int, float] = {}
         for tasks, run_s in stages:
             runs[tasks] = runs.get(tasks, 0.0) + run_s
+        faded = {tasks: tuple(self.FADE * one for one in sums) for tasks, sums in self._sums.items()}
         for tasks, run_s in runs.items():
             new = (1.0, float(rows), float(rows) ** 2, run_s, rows * run_s)
-            old = self._sums.get(tasks, (0.0,) * 5)
-            self._sums[tasks] = tuple(self.FADE * a + b for a, b in zip(old, new, strict=True))
+            faded[tasks] = tuple(a + b for a, b in zip(faded.get(tasks, (0.0,) * 5), new, strict=True))
         if runs:
+            # A stage that comes no more, as of a command that ran within one batch, limits nothing any more.
+            self._sums = {tasks: sums for tasks, sums in faded.items() if sums[0] >= self.FORGOTTEN}
             before, self._heaviest = self._heaviest, self._find_heaviest()
             self._for = self._for + 1 if self._heaviest == before else 1
 
@@ -212,7 +215,7 @@ class BottleneckStage:
         over CLEAR (1.5) times as much with each record; both growths must be known: six batches whose rows deviate by
         SPREAD (0.2) of their mean.
         """
-        known = [*self._sums]  # at once: the thread that watches Spark adds stages
+        known = [*self._sums]  # at once: the thread that watches Spark changes them
         if not known:
             return None
         return self._heaviest if self._for >= self.LASTS else max(known)

@@ -202,6 +202,14 @@ def test_one_slow_task_of_an_executor_that_has_just_come_is_no_ceiling():
     assert heavy.tasks() == 2  # it lasts
 
 
+def test_a_wide_stage_that_came_once_is_a_ceiling_for_a_while_and_no_longer():
+    """As of a command that a sink runs within one batch: of a new stage nothing is known yet."""
+    heavy = BottleneckStage()
+    for n in range(BottleneckStage.COLD + 60):
+        heavy.add_batch(40 + n % 7, [(12, 2.0)] + ([(200, 3.0)] if n == 10 else []))
+        assert heavy.tasks() == (None if n < BottleneckStage.COLD else 200 if 10 <= n < 55 else 12), n
+
+
 def test_the_bottleneck_is_found_while_another_thread_adds_stages():
     """Offsets are sampled in one thread and batches read in another; of a new stage nothing is known yet."""
     stages = BottleneckStage()
