@@ -46,6 +46,7 @@ class Allotment:
         self._resting: set[Hashable] = set()
         self._names: dict[Hashable, str] = {}
         self._left: dict[str, Left] = {}
+        self._last: dict[str, int] = {}  # what the only query that was scaled asked for, until anybody asks again
 
     def rest(self, query: Hashable, rests: bool) -> None:
         """Note whether a query's decisions are not applied, so that it would let none go that it inherits."""
@@ -63,7 +64,7 @@ class Allotment:
         """Note that a query is scaled, and return the executors that it asks for so far.
 
         Of one whose agent has begun anew they are those of the agent before: that one scales it no more, or has left
-        them to a query that has asked for no other number since. Of any other there are none.
+        them to nobody, or to a query that has asked for no other number since. Of any other there are none.
 
         Args:
             query: as in all other methods; another one after a new beginning.
@@ -71,18 +72,18 @@ class Allotment:
         """
         for before in [one for one, called in self._names.items() if called == name and one is not query]:
             self.leave(before)
-        left = self._left.pop(name, None)
-        self.ask(query, 0 if left is None else left.target)
+        left, last = self._left.pop(name, None), self._last.get(name, 0)
+        self.ask(query, last if left is None else left.target)
         self._names[query] = name
         if left is None:
-            return 0
+            return last
         self._targets[left.heir] -= left.target
         self._whose.update({one: query for one in left.executors if self._whose.get(one) is left.heir})
         return left.target
 
     def ask(self, query: Hashable, executors: int) -> None:
         """Note that a query asks for so many from now on; what others have left to it is its own then."""
-        self._targets[query], self.scaled = executors, True
+        self._targets[query], self.scaled, self._last = executors, True, {}
         self._left = {name: left for name, left in self._left.items() if left.heir is not query}
 
     def dismiss(self, executors: Iterable[str]) -> None:
@@ -129,6 +130,7 @@ class Allotment:
         if heir is None:
             self._whose.clear()
             self._left.clear()
+            self._last = {} if name is None else {name: had}
             return
         passed_on = {of: left for of, left in self._left.items() if left.heir is query}
         own = {one for one, whose in self._whose.items() if whose is query}

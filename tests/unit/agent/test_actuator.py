@@ -111,6 +111,21 @@ def test_executors_that_are_still_on_their_way_when_it_begins_are_not_called_off
     assert (again.target, application.asked) == (2, [5, 2, 2]), "what it began with is over once it was scaled"
 
 
+def test_those_that_the_only_querys_agent_asked_for_before_it_began_anew_are_not_called_off(now):
+    application = Application()
+    first = acting(application)
+    first.take_over(1)
+    first.set_target(6)
+    first.release()
+    other = acting(application, "payments")
+    again = acting(application)
+    again.take_over(1)
+    assert (again.target, application.asked) == (6, [2, 6, 6])
+    again.release()
+    other.take_over(1)
+    assert other.target == 2, "they are another query's only if they are there"
+
+
 def test_a_query_that_ends_leaves_its_executors_to_another_and_the_last_one_to_nobody():
     application = Application()
     orders, payments = acting(application), acting(application, "payments")
