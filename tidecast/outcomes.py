@@ -140,6 +140,7 @@ class Tracker:
                 other.notes.append(note)  # still comes true on the way there
             else:
                 self._open.remove(other)
+                action.observed |= {"asked_before": True} if other.grows and action.grows else {}
                 outcomes.append(self._outcome(other, "ineffective", note, len(before), now, clock))
         self._open.append(action)
         return outcomes
@@ -167,7 +168,7 @@ class Tracker:
             waited, status, closes = now - action.applied_at, "ineffective", True
             if reached and action.confirmed_at is None:
                 action.confirmed_at, action.after = now, len(live)
-                if action.grows and not action.no_room:
+                if action.grows and not action.no_room and "asked_before" not in action.observed:
                     self._starts = [*self._starts, waited][-STARTS:]
             if action.confirmed_at is None:
                 closes = waited > MOST_S

@@ -99,16 +99,20 @@ def _quantiles_s(lead: LeadTime, busy: float) -> tuple[float, float]:
 
 def no_room(outcome: Mapping[str, Any]) -> bool:
     """Return whether an outcome, by its field `observed`, is of a raise for which the cluster had no room."""
+    return _observed(outcome, "no_room")
+
+
+def _observed(outcome: Mapping[str, Any], name: str) -> bool:
     observed = outcome.get("observed")
-    return isinstance(observed, Mapping) and bool(observed.get("no_room"))
+    return isinstance(observed, Mapping) and bool(observed.get(name))
 
 
 def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
     """Return what a raise took, from the decision until a batch had used executors that came for it.
 
     None for what says nothing of the lead time: no raise, refused or failed, one for which the cluster had no room at
-    first, executors that came and that no batch had need of, a time that is missing, not after the decision, after the
-    outcome or too long ago (a clock that jumped).
+    first, one that lowers an earlier raise whose executors were on their way, executors that came and that no batch had
+    need of, a time that is missing, not after the decision, after the outcome or too long ago (a clock that jumped).
 
     Args:
         outcome: fields of `tidecast.messages.Outcome`.
@@ -117,7 +121,9 @@ def read_start(outcome: Mapping[str, Any]) -> StartUp | None:
         KeyError: a field is missing.
     """
     before, target, decided = outcome["executors_before"], outcome["target"], outcome["decided_at"]
-    if before is None or target is None or decided is None or target <= before or no_room(outcome):
+    if before is None or target is None or decided is None or target <= before:
+        return None
+    if no_room(outcome) or _observed(outcome, "asked_before"):
         return None
     came, used = outcome["confirmed_at"], outcome["useful_at"]
     if outcome["status"] == "confirmed" and came is not None and used is not None:

@@ -1,5 +1,6 @@
 from dataclasses import replace
 
+from models.policy.live.learned_lead import read_start
 from tidecast.control import WALL, Clock
 from tidecast.messages import Decision, decode, encode
 from tidecast.outcomes import LEAST_S, MOST_S, USE_S, Tracker, patience_s
@@ -149,6 +150,29 @@ def test_a_wish_for_the_contrary_supersedes():
     assert (first.observed["waited_s"], first.observed["censored"]) == (1, True)
     (second,) = tracker.observe_executors(["0"], [], T + 2, WALL)
     assert (second.decision_id, second.status) == ("d2", "confirmed")
+
+
+def test_a_raise_that_lowers_another_one_says_nothing_of_how_long_its_executors_take():
+    """They were asked for before, and come sooner than its own would."""
+    tracker, four = Tracker(), ["0", "1", "2", "3"]
+    tracker.track(decision(8), four, None, T, WALL)
+    (first,) = tracker.track(decision(6, "d2", T + 360), four, None, T + 360, WALL)
+    assert (first.status, read_start(vars(first)).seconds, read_start(vars(first)).censored) == (
+        "ineffective",
+        360,
+        True,
+    )
+    six = [*four, "4", "5"]
+    assert tracker.observe_executors(six, [], T + 600, WALL) == []
+    tracker.observe_batch(batch(T + 610), six, None)
+    (second,) = tracker.observe_executors(six, [], T + 611, WALL)
+    assert (second.status, second.observed["asked_before"], read_start(vars(second))) == ("confirmed", True, None)
+    assert second.observed["patience_s"] == patience_s([])
+    tracker.track(decision(7, "d3", T + 700), six, None, T + 700, WALL)
+    tracker.observe_executors([*six, "6"], [], T + 760, WALL)
+    tracker.observe_batch(batch(T + 770), [*six, "6"], None)
+    (third,) = tracker.observe_executors([*six, "6"], [], T + 771, WALL)
+    assert read_start(vars(third)).seconds == 70 and third.observed["patience_s"] == patience_s([60.0])
 
 
 def test_outcomes_carry_the_jobs_own_time():
