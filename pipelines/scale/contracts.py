@@ -92,6 +92,8 @@ class ContractWatch:
         valid = {job: contract for job, contract in read.items() if job not in wrong}
         kept = {job: before[job] for job in {*wrong, *away} if job in before and not _impossible(before[job])}
         now = {**valid, **kept}
+        # Readers take the newest of a job: one that is put back has to be said again.
+        self._announced -= {contract.hash for contract in before.values()} - {one.hash for one in now.values()}
         lines = self._announce_new(now)
         if now != before or not self._accepted.file.exists():
             write_json(self._accepted.file, {job: contract.model_dump(mode="json") for job, contract in now.items()})

@@ -10,8 +10,9 @@ import pytest
 import yaml
 
 from configs.contract import Contract, read_contracts
+from configs.settings import load
 from pipelines.scale import contracts
-from pipelines.scale.contracts import AcceptedContracts, ContractWatch
+from pipelines.scale.contracts import AcceptedContracts, ContractWatch, make_contract_watch
 from pipelines.watched import GONE_S
 from tests.fakes.clock import clock_with
 
@@ -66,7 +67,23 @@ def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(
     (gone,) = watch.update()
     assert "gone" in gone and accepted.of("orders") is None and watch.update() == []
     write(folder, "orders")
-    assert watch.update() == first and len(announced) == 2
+    assert watch.update() == first and [contract.executors.max for contract in announced] == [4, 9, 4]
+
+
+def test_one_that_is_put_back_is_announced_again_as_of_now_which_readers_take_for_the_newest(
+    folder, accepted, monkeypatch
+):
+    sent, wall = [], SimpleNamespace(s=1000.0)
+    broker = SimpleNamespace(send=lambda *said: sent.append(said), flush=lambda wait_s: None)
+    monkeypatch.setattr(contracts, "Publisher", lambda *_, **__: broker)
+    monkeypatch.setattr(contracts, "time", clock_with(time=lambda: wall.s))
+    watch = make_contract_watch(load(contracts=folder), accepted)
+    for most in (4, 9, 4):
+        write(folder, "orders", f"job: orders\nexecutors: {{max: {most}}}\n")
+        watch.update()
+        wall.s += 60
+    assert [(topic, message.wall_time) for topic, _, message in sent] == [("contracts", at) for at in (1e3, 1060, 1120)]
+    assert sent[0][1] == sent[2][1] == accepted.of("orders").hash != sent[1][1]
 
 
 def test_one_that_asks_for_more_than_its_executors_sustain_is_refused_alone(folder, accepted, watch):
