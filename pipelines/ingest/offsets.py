@@ -64,9 +64,13 @@ class Range:
 
 @dataclass(frozen=True)
 class Topic:
-    """A topic as it is now: its id and the first and next offset of every Kafka partition."""
+    """A topic as it is now: its id and the first and next offset of every Kafka partition.
+
+    `name` is without the prefix of the settings; `full_name` is what the broker knows it by, and what people are told.
+    """
 
     name: str
+    full_name: str
     id: str
     offsets: Mapping[int, tuple[int, int]]
 
@@ -112,7 +116,7 @@ def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: flo
     for p, (first, end) in topic.offsets.items():
         if (lost := first - committed.get(p, first)) > 0:
             said = (
-                f"{topic.name}-{p}: offsets {committed[p]} to {first - 1} were deleted by the broker's retention "
+                f"{topic.full_name}-{p}: offsets {committed[p]} to {first - 1} were deleted by the broker's retention "
                 "before they were ingested"
             )
             if not skip_lost:
@@ -120,10 +124,10 @@ def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: flo
             _log.warning("%s: these %d are skipped", said, lost)
         if committed.get(p, first) > end:
             raise OffsetsError(
-                f"{topic.name}-{p}: the lake holds offsets up to {committed[p]}, the topic ends at {end}. The broker "
-                "lost records: bring them back from a replica or a backup. Where there is none, end autoscaler and "
-                f"serving, delete the topic {topic.name} alone and start them again: the autoscaler makes it anew, and "
-                "what was ingested stays."
+                f"{topic.full_name}-{p}: the lake holds offsets up to {committed[p]}, the topic ends at {end}. The "
+                "broker lost records: bring them back from a replica or a backup. Where there is none, end autoscaler "
+                f"and serving, delete the topic {topic.full_name} alone and start them again: the autoscaler makes it "
+                "anew, and what was ingested stays."
             )
     starts = {p: max(committed.get(p, first), first) for p, (first, _) in topic.offsets.items()}
     ends = {p: end for p, (_, end) in topic.offsets.items()}
@@ -147,9 +151,9 @@ def plan_quarantine(topic: Topic, unfinished: Origin, skip_lost: bool = False) -
         if not skip_lost:
             raise OffsetsError(
                 f"{unfinished.partition}: its {unfinished.quarantined} refused records are not in quarantine, which "
-                f"takes {topic.name}-{p} offsets {start[p]} to {end[p] - 1}; the broker has {first} to {last - 1}. "
-                f"{_SKIP} to keep those that are left and go on without the others; the {unfinished.stored} accepted "
-                "ones are stored."
+                f"takes {topic.full_name}-{p} offsets {start[p]} to {end[p] - 1}; the broker has {first} to "
+                f"{last - 1}. {_SKIP} to keep those that are left and go on without the others; the "
+                f"{unfinished.stored} accepted ones are stored."
             )
         start[p] = min(max(start[p], first), last)
         end[p] = max(start[p], min(end[p], last))
@@ -181,13 +185,14 @@ def _committed(topic: Topic, history: Sequence[Origin]) -> Offsets:
 def _again(topic: Topic, recorded: Origin) -> Range:
     if recorded.topic_id != topic.id:
         raise OffsetsError(
-            f"{recorded.partition} of {topic.name} came from another topic of that name (id {recorded.topic_id}, now "
-            f"{topic.id}): its rows stay as they are. Give the present topic's records a new partition name."
+            f"{recorded.partition} of {topic.full_name} came from another topic of that name (id "
+            f"{recorded.topic_id}, now {topic.id}): its rows stay as they are. Give the present topic's records a new "
+            "partition name."
         )
     for p, (first, end) in _lacking(topic, recorded).items():
         raise OffsetsError(
-            f"{recorded.partition} needs {topic.name}-{p} offsets {recorded.start[p]} to {recorded.end[p] - 1}, the "
-            f"broker has {first} to {end - 1}. Its rows stay as they are."
+            f"{recorded.partition} needs {topic.full_name}-{p} offsets {recorded.start[p]} to {recorded.end[p] - 1}, "
+            f"the broker has {first} to {end - 1}. Its rows stay as they are."
         )
     return Range(
         topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, behind=None

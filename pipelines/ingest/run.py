@@ -150,7 +150,8 @@ def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_
         OSError, ValueError: a table's log cannot be read now; an unknown security option.
     """
     commits = read_history(lake_folder(settings), topic)
-    at_broker = Topic(topic, topics.topic_id(settings.kafka, topic), broker.topic_offsets(settings.kafka, topic))
+    kafka = settings.kafka
+    at_broker = Topic(topic, kafka.topic(topic), topics.topic_id(kafka, topic), broker.topic_offsets(kafka, topic))
     unfinished = _unfinished(settings, topic, at_broker.id, commits)
     found = [] if unfinished is None else [plan_quarantine(at_broker, unfinished, skip_lost)]
     if unfinished is None or unfinished.partition != partition:

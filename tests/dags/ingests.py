@@ -29,7 +29,7 @@ class Ingests:
 
     def __call__(self, partition: str, skip_lost: bool, told: Any) -> Any:
         self.told = told
-        taken = plan_range(Topic("metrics", "id", {0: (0, self.end)}), partition, self.commits, 0.0)
+        taken = plan_range(Topic("metrics", "metrics", "id", {0: (0, self.end)}), partition, self.commits, 0.0)
         origin = Origin("metrics", "id", partition, taken.start, taken.end, 0.0, taken.records, 0)
         self.commits.insert(0, origin)
         offsets = [taken.start[0], taken.end[0]]

@@ -13,7 +13,7 @@ from pipelines.lake.tables import Origin
 
 
 def topic(*ends: int, first: int = 0, id: str = "a") -> Topic:
-    return Topic("metrics", id, {p: (first, end) for p, end in enumerate(ends)})
+    return Topic("metrics", "team.metrics", id, {p: (first, end) for p, end in enumerate(ends)})
 
 
 def origin(partition: str, start: dict[int, int], end: dict[int, int], id: str = "a", judged_at: float = 5.0) -> Origin:
@@ -50,11 +50,11 @@ def test_a_topic_created_anew_starts_at_its_beginning():
 
 def test_records_beyond_retention_are_named_and_skipped_only_on_demand(caplog):
     commits = [origin("h1", {0: 0}, {0: 10})]
-    with pytest.raises(OffsetsError, match=r"metrics-0: offsets 10 to 14 .*skip_lost"):
+    with pytest.raises(OffsetsError, match=r"^team\.metrics-0: offsets 10 to 14 .*skip_lost"):
         plan_range(topic(20, first=15), "h2", commits, now=6.0)
     assert not caplog.messages
     assert plan_range(topic(20, first=15), "h2", commits, now=6.0, skip_lost=True).start == {0: 15}
-    assert [line.partition(" were deleted")[0] for line in caplog.messages] == ["metrics-0: offsets 10 to 14"]
+    assert [line.partition(" were deleted")[0] for line in caplog.messages] == ["team.metrics-0: offsets 10 to 14"]
     assert caplog.messages[0].endswith("these 5 are skipped")
     with pytest.raises(OffsetsError, match="offsets 0 to 9, the broker has 5 to 19"):
         plan_range(topic(20, first=5), "h1", commits, now=6.0)
@@ -64,7 +64,7 @@ def test_an_unfinished_quarantine_takes_its_range_and_on_demand_what_is_left_of_
     begun = Origin("metrics", "a", "h1", {0: 2, 1: 0}, {0: 10, 1: 4}, 5.0, 9, 3)
     whole = plan_quarantine(topic(20, 20), begun)
     assert (whole.start, whole.end, whole.judged_at, whole.unfinished) == (begun.start, begun.end, 5.0, begun)
-    with pytest.raises(OffsetsError, match=r"h1: its 3 refused .*metrics-0 offsets 2 to 9; .* 7 to 19.*skip_lost.* 9 "):
+    with pytest.raises(OffsetsError, match=r"h1: its 3 refused .*team.metrics-0 offsets 2 to 9; .* 7 to 19.*lost.* 9 "):
         plan_quarantine(topic(20, 20, first=7), begun)
     some = plan_quarantine(topic(20, 20, first=7), begun, skip_lost=True)
     assert (some.start, some.end, some.records, some.is_due) == ({0: 7, 1: 7}, {0: 10, 1: 7}, 3, True)

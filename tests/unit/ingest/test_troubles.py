@@ -62,6 +62,18 @@ def test_a_table_whose_log_is_damaged_keeps_no_other_topic_from_being_taken(tabl
         run.refuse_troubles(counts)
 
 
+def test_a_person_is_told_to_delete_the_topic_by_the_name_that_the_broker_knows(monkeypatch, tmp_path):
+    """Beside another deployment on the same broker the bare name would be that one's topic."""
+    commit = {"origin": {**ORIGIN, "end": {"0": 9}, "quarantined": 0}}
+    written(tmp_path / "lake" / "metrics", json.dumps({"commitInfo": {"userMetadata": json.dumps(commit)}}))
+    monkeypatch.setattr(run.topics, "topic_id", lambda kafka, topic: "t")
+    monkeypatch.setattr(run.broker, "topic_offsets", lambda kafka, topic: {0: (0, 3)})
+    settings = load(var=tmp_path, kafka={"prefix": "team."})
+    with pytest.raises(OffsetsError, match=r"^team\.metrics-0: .* delete the topic team\.metrics alone"):
+        run.plan_topic(settings, "metrics", "2014-10-22T04", 0.0)
+    assert run.plan_topic(settings, "outcomes", "2014-10-22T04", 0.0)[0].topic == "outcomes"
+
+
 ORIGIN = {
     "topic": "metrics", "topic_id": "t", "partition": "2014-10-22T03", "start": {"0": 0}, "end": {"0": 1},
     "judged_at": 1.0, "stored": 0,
