@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
+from contextlib import suppress
 from typing import Any
 
 from configs.settings import Settings
 from pipelines.ingest.offsets import Range
 from pipelines.lake import tables as lake
+from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import lake_folder
 
 _log = logging.getLogger(__name__)
@@ -31,7 +33,8 @@ def count_nothing(settings: Settings, r: Range) -> dict[str, Any]:
 
 
 def no_counts(settings: Settings, topic: str, trouble: str) -> dict[str, Any]:
-    """Return the counts of a topic of which nothing was taken, and why."""
-    nothing = Range(topic, "", "", {}, {}, 0.0, behind=-1)
-    version = lake.newest_version(lake_folder(settings), topic)
+    """Return the counts of a topic of which nothing was taken, and why; without a version where none can be read."""
+    nothing, version = Range(topic, "", "", {}, {}, 0.0, behind=-1), None
+    with suppress(LakeError, OSError):  # perhaps the very trouble
+        version = lake.newest_version(lake_folder(settings), topic)
     return count_range(nothing, version, 0, 0, 0, {}) | {"trouble": trouble}

@@ -55,7 +55,7 @@ def ingest(
 
     Returns:
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
-        ({Kafka partition: [start, end)}), `version` (of the Delta table; None while there is none), `again` (whether it
+        ({Kafka partition: [start, end)}), `version` (of the Delta table; None while none is known), `again` (whether it
         was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records, its table's
         log is damaged, its quality gate failed or this computer's clock seems to be behind, or why no drifts were
         looked for; else empty: one topic's stops no other, and `refuse_troubles` raises it). An earlier partition that
@@ -96,9 +96,9 @@ def ingest(
         counts = ingest_ranges(spark, settings, ranges) | troubled
         if not counts["metrics"]["stored"]:
             return counts, []
-        # By files where that can be: of each job Spark would read twice, for half a second at least.
-        readable = plain_lake(lake_folder(settings)) or lake.Lake(spark, lake_folder(settings))
         try:
+            # By files where that can be: of each job Spark would read twice, for half a second at least.
+            readable = plain_lake(lake_folder(settings)) or lake.Lake(spark, lake_folder(settings))
             return counts, find_drift_events(readable, settings, _jobs(settings), reported)
         except Exception as error:  # the rows are stored, which those have to be told who train on them
             _log.exception("drifts were not looked for")

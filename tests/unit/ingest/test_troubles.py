@@ -12,6 +12,8 @@ from pipelines.bench.fleet.batch_work import ingest_all
 from pipelines.bench.site.kept import upgrade
 from pipelines.ingest import run
 from pipelines.ingest.offsets import OffsetsError
+from pipelines.lake import hdfs_path
+from pipelines.lake.errors import LakeError
 
 
 def between_releases():
@@ -29,7 +31,10 @@ def test_a_topic_in_trouble_fails_who_ingests(caller, monkeypatch):
     assert len(asked) == 2
 
 
-def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_stored(monkeypatch, tmp_path):
+@pytest.mark.parametrize("step", ["plain_lake", "find_drift_events"])
+def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_stored(step, monkeypatch, tmp_path):
+    """Be it the log of a table, or a file that it names."""
+
     def damaged(*_):
         raise ValueError("forecasts/part-0.parquet: not Parquet\nand much more")
 
@@ -38,7 +43,7 @@ def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_s
     monkeypatch.setattr(run, "load", lambda: load(var=tmp_path))
     monkeypatch.setattr(run, "plan_topic", lambda *_: [due])
     monkeypatch.setattr(run, "ingest_ranges", lambda *_: stored)
-    monkeypatch.setattr(run, "find_drift_events", damaged)
+    monkeypatch.setattr(run, step, damaged)
     monkeypatch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: spark)
     monkeypatch.setattr(run, "great_expectations", lambda: None)
     counts, drifts = run.ingest("2014-10-22T04")
@@ -59,6 +64,24 @@ def test_a_table_whose_log_is_damaged_keeps_no_other_topic_from_being_taken(tabl
     counts, drifts = run.ingest("2014-10-22T04")
     assert {topic for topic, one in counts.items() if one["trouble"]} == troubled and len(counts) > 1 and drifts == []
     with pytest.raises(OffsetsError, match=rf"log of {broken}, .*JSONDecodeError.*tidecast restore FILE"):
+        run.refuse_troubles(counts)
+
+
+def test_a_table_that_this_user_may_not_list_on_hdfs_keeps_no_other_topic_from_being_taken(monkeypatch):
+    def glob(pattern):
+        if "/decisions/" in pattern:
+            raise LakeError("HDFS forbids to list /lake/decisions")
+        return []
+
+    client = SimpleNamespace(glob=glob, exists=lambda path: True, refuse_read_only=lambda path: None)
+    monkeypatch.setattr(hdfs_path, "client_of", lambda authority: client)
+    monkeypatch.setattr(run, "load", lambda: load(lake={"address": "hdfs://namenode:8020/lake"}))
+    monkeypatch.setattr(run.topics, "topic_id", lambda kafka, topic: "t")
+    monkeypatch.setattr(run.broker, "topic_offsets", lambda kafka, topic: {0: (0, 0)})
+    counts, drifts = run.ingest("2014-10-22T04")
+    assert [topic for topic, one in counts.items() if one["trouble"]] == ["decisions"] and len(counts) > 1
+    assert counts["decisions"]["version"] is None and drifts == []
+    with pytest.raises(OffsetsError, match=r"decisions: the log of .*HDFS forbids to list /lake/decisions"):
         run.refuse_troubles(counts)
 
 
