@@ -21,7 +21,7 @@ log = logging.getLogger(__name__)
 
 NEWEST: Mapping[str, int | None] = {
     "contracts": None, "control": None, "metrics": 3000, "heartbeats": 1000, "decisions": 1000, "outcomes": 500,
-    "forecasts": 500, "replays": 500, "pools": 200,
+    "forecasts": 500, "replays": 500, "pools": 200, "rejects": 500,
 }  # fmt: skip
 """Records at the end of each topic that make the first screen, None for all: the newest of each of 500 jobs."""
 DEEP: Mapping[str, int | None] = {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from configs.contract import Contract
 from models.pool.state import PoolState, with_pool
 from pipelines.console.read import job as jobs
-from pipelines.console.read.job import FollowedJob
+from pipelines.console.read.job import FollowedJob, NoContract
 from pipelines.kafka.broker import Record
 from tidecast.control import mode_key
 from tidecast.messages import (
@@ -23,6 +24,7 @@ from tidecast.messages import (
     MessageError,
     MetricSample,
     Outcome,
+    Reject,
     decode,
     decode_keyed,
 )
@@ -32,14 +34,17 @@ KINDS: dict[str, Any] = {
     "metrics": MetricSample, "decisions": Decision, "outcomes": Outcome, "forecasts": Forecast,
     "heartbeats": Heartbeat, "contracts": ContractText, "replays": ReplayProgress, "pools": PoolState,
 }  # fmt: skip
-"""The message class of each topic that is followed beside `control`, which holds several."""
+"""The message class of each topic that is followed beside `control`, which holds several, and `rejects`."""
 MOST_JOBS = 5000
 """Jobs that are kept; a record of a further one counts as refused."""
 _STEPS: dict[type, Any] = {
     MetricSample: jobs.with_sample, Decision: jobs.with_decision, Outcome: jobs.with_outcome,
     Forecast: jobs.with_forecast, Heartbeat: jobs.with_beat, Control: jobs.with_word,
     ReplayOrder: jobs.with_replay, ReplayProgress: jobs.with_replay,
+    NoContract: jobs.without_contract,
 }  # fmt: skip
+_NO_CONTRACT = re.compile(r"job '([^']+)' has no contract; ")
+"""How the autoscaler begins when it refuses the records of a job that has none (`pipelines.scale.processor`)."""
 
 
 @dataclass(frozen=True)
@@ -91,8 +96,11 @@ def fold_messages(model: Model, messages: Iterable[Any]) -> Model:
                 pools = with_pool(pools, message)
                 continue
             name, contract = message.job, _contract_of(message)
-            if name not in model.jobs and name not in changed and len(model.jobs) + len(changed) >= MOST_JOBS:
-                raise MessageError(f"job {name!r}: {MOST_JOBS} others are known")
+            if name not in model.jobs and name not in changed:
+                if isinstance(message, NoContract):  # of a job that is over perhaps; one that runs has metrics
+                    continue
+                if len(model.jobs) + len(changed) >= MOST_JOBS:
+                    raise MessageError(f"job {name!r}: {MOST_JOBS} others are known")
         except MessageError:
             refused += 1
             continue
@@ -111,9 +119,15 @@ def fold_messages(model: Model, messages: Iterable[Any]) -> Model:
 def read_message(record: Record, now: float) -> Any:
     """Return the message in a record; None for what is nothing to the pages: clocks, and keys that were deleted.
 
+    Of what was refused only that a job has no contract is told.
+
     Raises:
         MessageError: it is no valid one.
     """
+    if record.topic == "rejects":
+        reject = decode(Reject, record.value, now)
+        found = _NO_CONTRACT.match(reject.reason) if reject.by == "autoscaler" else None
+        return found and NoContract(found[1], reject.wall_time)
     if record.topic != "control":
         return decode_keyed(KINDS[record.topic], record.key, record.value, now)
     key = record.key or ""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import NamedTuple
 
 from configs.bounds import DAY_S
 from configs.contract import Contract
@@ -22,13 +23,21 @@ SET_BACK_S = 60.0
 """Seconds by which a second of metrics is older than the newest one where the job's clock was set back."""
 
 
+class NoContract(NamedTuple):
+    """That the autoscaler takes nothing of a job, which has no contract; `wall_time` is epoch seconds."""
+
+    job: str
+    wall_time: float
+
+
 @dataclass(frozen=True)
 class FollowedJob:
     """What the topics have told of a job; wall times are epoch seconds.
 
     Attributes:
         sample, batch: its newest interval and micro-batch of metrics.
-        contract: that the autoscaler accepted last; `contract_at` is when.
+        accepted: the contract that the autoscaler accepted last; `accepted_at` is when.
+        left_at: when it said last that it takes nothing of the job, for want of a contract.
         account: of the contract's promise: as it stood at the newest decision, and the batches since.
         stood: how it stood there; None before a decision has said it.
         batches: (committed, latency of the oldest record, time scale) of the newest ones, oldest first.
@@ -45,8 +54,9 @@ class FollowedJob:
     job: str
     sample: MetricSample | None = None
     batch: MetricSample | None = None
-    contract: Contract | None = None
-    contract_at: float = 0.0
+    accepted: Contract | None = None
+    accepted_at: float = 0.0
+    left_at: float = 0.0
     account: Account = field(default_factory=Account)
     stood: Stood | None = None
     batches: tuple[tuple[float, float, float], ...] = ()
@@ -60,6 +70,15 @@ class FollowedJob:
     fine: PackedHistory = field(default_factory=lambda: PackedHistory(*FINE))
     coarse: PackedHistory = field(default_factory=lambda: PackedHistory(*COARSE))
     revision: int = 0
+
+    @property
+    def contract(self) -> Contract | None:
+        """The contract in force; None while none is known, or after the autoscaler has said that there is none.
+
+        A later sign of life of it is as good as a contract: it sends none for a job without one.
+        """
+        heard_at = self.beat.wall_time if self.beat else 0.0
+        return None if self.left_at > max(self.accepted_at, heard_at) else self.accepted
 
     @property
     def promise(self) -> Promise | None:
@@ -124,7 +143,8 @@ def with_sample(seen: FollowedJob, sample: MetricSample) -> FollowedJob:
 def _known_by(seen: FollowedJob, at: float) -> FollowedJob:
     """What was known of up to a wall time, and the words of people: of later nothing newer would come for as long."""
     return _with_account(replace(
-        seen, sample=None, batch=None, late_s=NAN, contract_at=min(seen.contract_at, at),
+        seen, sample=None, batch=None, late_s=NAN, accepted_at=min(seen.accepted_at, at),
+        left_at=min(seen.left_at, at),
         stood=seen.stood if seen.stood and seen.stood.at <= at else None,
         forecast=seen.forecast if seen.forecast and seen.forecast.wall_time <= at else None,
         beat=seen.beat if seen.beat and seen.beat.wall_time <= at else None,
@@ -208,7 +228,12 @@ def with_replay(seen: FollowedJob, message: ReplayOrder | ReplayProgress) -> Fol
 
 def with_contract(seen: FollowedJob, contract: Contract, at: float) -> FollowedJob:
     """Return what is known after a contract was accepted at a wall time; the latest one holds."""
-    if at < seen.contract_at:
+    if at < seen.accepted_at:
         return seen
-    first, seen = seen.contract is None, replace(seen, contract=contract, contract_at=at)
+    first, seen = seen.contract is None, replace(seen, accepted=contract, accepted_at=at)
     return _with_account(seen) if first else seen  # of another promise the late seconds so far count on
+
+
+def without_contract(seen: FollowedJob, said: NoContract) -> FollowedJob:
+    """Return what is known after the autoscaler has said that the job has no contract."""
+    return replace(seen, left_at=max(seen.left_at, said.wall_time))

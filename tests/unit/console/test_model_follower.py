@@ -10,9 +10,11 @@ import pytest
 from configs.sections import Kafka
 from pipelines.bench.team.console.records import NOW, contract, interval, order, progress, word
 from pipelines.console import follow
-from pipelines.console.follow import DEEP, ModelFollower
+from pipelines.console.follow import DEEP, NEWEST, ModelFollower
+from pipelines.console.read.fold import KINDS
 from pipelines.console.read.newest import SHARED
 from pipelines.kafka.connection import BrokerError
+from pipelines.pages.topic_tables import read_topics
 from tests.fakes.waiting import wait_until
 
 
@@ -201,3 +203,8 @@ def test_a_word_that_is_not_signed_counts_for_nothing_where_a_job_has_a_key(topi
     wait_until(lambda: "rides" in follower.look().jobs, "the words", 20)
     jobs = follower.look().jobs
     assert (jobs["orders"].word, jobs["rides"].word.mode) == (None, "freeze")
+
+
+def test_it_reads_the_topics_that_its_model_knows_and_to_which_the_docs_give_the_console_a_right():
+    (rights,) = [one for one in read_topics()["rights"] if one["name"] == "console"]
+    assert {*rights["reads"]} == {*NEWEST} == {*DEEP} == {*KINDS, "control", "rejects"}

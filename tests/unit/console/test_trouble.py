@@ -1,10 +1,15 @@
 """What is wrong with a job, the worst first."""
 
+import json
+from dataclasses import replace
+
 import pytest
 
-from pipelines.bench.team.console.records import NOW, batch, beat, contract, decision, interval, word
+from pipelines.bench.team.console.records import NOW, batch, beat, contract, decision, interval, record, word
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.trouble import BLIND, BROKEN, BURNING, FINE, LATE, NOTED, worst_trouble
+from pipelines.scale.processor import Scaler
+from tidecast.messages import Reject
 
 STANDING = {"late_s": 600.0, "seconds": 604_800.0, "budget_left": 0.9, "burn_long": 0.5, "burn_short": 0.5}
 
@@ -57,3 +62,31 @@ def test_an_agent_that_does_not_follow_a_word_is_worth_a_look_after_half_a_minut
 def test_all_executors_and_a_budget_that_goes_too_fast():
     most = [*healthy(burn_long=2.0, burn_short=2.0), interval("orders", NOW + 1, executors=8)]
     assert trouble(*most) == (NOTED, "has all the executors that it may have")
+
+
+def refused(job, at):
+    """What the autoscaler says when a job without a contract sends metrics."""
+    row = {"topic": "metrics", "partition": 0, "offset": 0, "value": interval(job, at).value}
+    _, sent = Scaler(job, None, "mpc", "act").step(None, [row], at, at)
+    return [record(topic, key, message) for topic, key, message in sent]
+
+
+def test_a_running_job_whose_contract_was_removed_is_worth_a_look_and_promises_nothing():
+    gone = [*healthy(late_s=7257.6), *refused("orders", NOW + 1), interval("orders", NOW + 60)]
+    assert trouble(*gone, after=61) == (NOTED, "no contract: nothing is decided for it")
+    assert fold(Model(), gone, NOW + 61).jobs["orders"].standing() == {}
+
+
+def test_a_contract_that_is_accepted_again_or_an_autoscaler_that_decides_puts_it_in_force_again():
+    gone, known = [*healthy(), *refused("orders", NOW + 1)], contract("orders")
+    again = replace(known, value=json.dumps({**json.loads(known.value), "wall_time": NOW + 9}).encode())
+    assert trouble(*gone).rank == NOTED
+    assert trouble(*gone, again) == trouble(*gone, beat("orders", NOW + 9)) == (FINE, "")
+
+
+def test_what_else_was_refused_says_nothing_of_a_contract():
+    by_serving = Reject("metrics", 0, 7, "serving", "job 'orders' has no contract; add one", "{}", NOW + 1)
+    other = Reject("metrics", 0, 7, "autoscaler", "kind='orders' has no contract; ", "{}", NOW + 1)
+    said = [record("rejects", "metrics", one) for one in (by_serving, other)]
+    assert trouble(*healthy(), *said, *refused("rides", NOW + 1)) == (FINE, "")
+    assert fold(Model(), [*refused("rides", NOW), record("rejects", "metrics", b"{")], NOW) == Model(refused=1)
