@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from configs.bounds import WEEK_S
 from models.policy.live.burn import FAST, MOSTLY
 from pipelines.console.read.job import FollowedJob
 from pipelines.html.numbers import share
@@ -14,7 +15,7 @@ BROKEN, BURNING, BLIND, LATE, NOTED, FINE = 5, 4, 3, 2, 1, 0
 
 
 class Trouble(NamedTuple):
-    """What is wrong with a job: a rank (the higher, the worse) and words; "" where nothing is."""
+    """What is wrong with a job: a rank (the higher, the worse) and words; "" where there is nothing to say."""
 
     rank: int
     words: str
@@ -23,8 +24,13 @@ class Trouble(NamedTuple):
 def worst_trouble(seen: FollowedJob, now: float) -> Trouble:
     """Return the worst that is wrong with a job at a wall time (epoch seconds).
 
-    The budget goes fast by the thresholds of `models.policy.live.burn`, the decision's own words for it.
+    The budget goes fast by the thresholds of `models.policy.live.burn`, the decision's own words for it. Of a job that
+    nothing was heard of for a week nothing is wrong any more: it is over, as the old name of one that was renamed.
     """
+    told = [one.wall_time for one in (seen.sample, seen.batch, seen.beat, seen.word) if one]
+    heard_at = max([seen.accepted_at, *told])
+    if heard_at and now - heard_at > WEEK_S:
+        return Trouble(FINE, f"not heard of for {_span(now - heard_at)}")
     return max(_troubles(seen, now), key=lambda trouble: trouble.rank, default=Trouble(FINE, ""))
 
 

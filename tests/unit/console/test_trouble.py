@@ -15,7 +15,7 @@ STANDING = {"late_s": 600.0, "seconds": 604_800.0, "budget_left": 0.9, "burn_lon
 
 
 def trouble(*records, after=1.0):
-    return worst_trouble(fold(Model(), records, NOW + 3600).jobs["orders"], NOW + after)
+    return worst_trouble(fold(Model(), records, NOW + max(after, 3600.0)).jobs["orders"], NOW + after)
 
 
 def healthy(**said):
@@ -51,6 +51,15 @@ def test_the_budget_of_a_lenient_promise_is_fast_at_half_of_the_seconds():
 def test_silence_is_told_by_its_length():
     assert trouble(*healthy(), after=45) == (BLIND, "no metrics for 45 s")
     assert trouble(*healthy(), after=7200) == (BLIND, "no metrics for 2 h")
+
+
+def test_a_job_that_nothing_was_heard_of_for_a_week_is_over_unless_its_autoscaler_lives():
+    week, broken = 7 * 86_400, healthy(late_s=7257.6)
+    assert trouble(*broken, after=week - 60).rank == BROKEN
+    assert trouble(*broken, after=34 * 86_400) == (FINE, "not heard of for 34 d")
+    assert trouble(contract("orders"), after=week).rank == FINE, "accepted an hour before, and never started"
+    assert trouble(*broken[:3], beat("orders", NOW + week), after=week + 9) == (BLIND, "no metrics for 7 d")
+    assert trouble(*broken[1:3], word("orders", NOW + week, "act"), after=week + 9).rank == NOTED
 
 
 def test_an_agent_that_does_not_follow_a_word_is_worth_a_look_after_half_a_minute():
