@@ -48,7 +48,7 @@ def _troubles(seen: FollowedJob, now: float) -> list[Trouble]:
         elif burns[0] is not None and burns[1] is not None and min(burns[0], burns[1]) >= fast:
             found.append(Trouble(BURNING, f"budget burns {min(burns[0], burns[1]):.0f} times as fast as allowed"))
         latency_s = (seen.batch and seen.batch.latency_max_s) or 0.0
-        if latency_s > contract.latency_target_s:
+        if latency_s > contract.latency_target_s and not seen.rests:
             found.append(Trouble(LATE, f"late: {latency_s:.1f} s, promised {contract.latency_target_s:g} s"))
         if sample and sample.executors and sample.executors >= contract.executors.max and (burns[1] or 0.0) > 1:
             found.append(Trouble(NOTED, "has all the executors that it may have"))

@@ -86,6 +86,14 @@ class FollowedJob:
         return None if self.contract is None else Promise.of(self.contract)
 
     @property
+    def rests(self) -> bool:
+        """Whether nothing came and nothing waited in the newest interval, which is as new as the newest batch."""
+        sample, batch = self.sample, self.batch
+        if sample is None or (batch is not None and sample.wall_time < batch.wall_time):
+            return False
+        return sample.arrival_rps == 0 and sample.lag_records == 0
+
+    @property
     def scale(self) -> float:
         """Job seconds per wall second, of the newest metrics; 1 before any."""
         newest = self.sample or self.batch

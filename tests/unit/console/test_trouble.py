@@ -80,6 +80,19 @@ def refused(job, at):
     return [record(topic, key, message) for topic, key, message in sent]
 
 
+def test_a_late_batch_makes_nothing_late_once_the_input_rests():
+    """No further batch comes then that would say so."""
+    late = [*healthy(), batch("orders", NOW + 1, 6.5)]
+
+    def resting(at, rps=0.0, lag=0):
+        return interval("orders", NOW + at, arrival_rps=rps, lag_records=lag)
+
+    assert trouble(*late, resting(2), after=2) == (FINE, "")
+    assert trouble(*late, resting(2), batch("orders", NOW + 3, 7.5), after=3).rank == LATE
+    assert trouble(*late, resting(2, rps=1.0), after=2).rank == trouble(*late, resting(2, lag=1), after=2).rank == LATE
+    assert trouble(*late, resting(0.5), after=2).rank == LATE
+
+
 def test_a_running_job_whose_contract_was_removed_is_worth_a_look_and_promises_nothing():
     gone = [*healthy(late_s=7257.6), *refused("orders", NOW + 1), interval("orders", NOW + 60)]
     assert trouble(*gone, after=61) == (NOTED, "no contract: nothing is decided for it")
