@@ -44,7 +44,7 @@ class Access:
             names itself.
         drifts: returns the drifts that the ingest has reported, newest first, as Airflow's API tells asset events.
         advice: returns what the DAG plan_placement has told of each topology last: `at` (epoch seconds), `told`, and
-            `asks`, whether a person is asked.
+            `asks`, whether a person was asked.
     """
 
     viewer: Callable[..., Any]

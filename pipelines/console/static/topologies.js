@@ -49,7 +49,7 @@ function sectionOf(one, now) {
   }
   const advice = made.querySelector(".advice");
   advice.hidden = !one.advice;
-  if (one.advice) setText(advice, `Advised ${ago(now - one.advice.at)}${one.advice.asks ? ", and a person is asked in Airflow" : ""}: ${one.advice.told}`);
+  if (one.advice) setText(advice, `Advised ${ago(now - one.advice.at)}${one.advice.asks ? ", and a person was asked in Airflow" : ""}: ${one.advice.told}`);
   made.querySelector("tbody").append(...one.queries.map(rowOf));
   if (!one.queries.length) made.querySelector(".scroll").remove();
   return made;
