@@ -8,7 +8,7 @@ models there is no convention: the registered model's name, under the address of
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -23,6 +23,7 @@ from dags.defaults import JOBS, SETTINGS
 _INGESTED = ("metrics", "forecasts", "decisions", "outcomes", "contracts")
 _LAKE = (*_INGESTED, "quarantine")
 _TRAINED_ON = ("metrics", "forecasts", "outcomes")
+_OF_JOBS = ("forecaster", "agent")
 
 
 @dataclass(frozen=True)
@@ -95,9 +96,15 @@ class TaskLineage(BaseExtractor):
         if instance is not None:
             whose = whose or named_jobs([dict(instance.get_template_context()["params"])])
             result = instance.xcom_pull(task_ids=task.task_id, map_indexes=instance.map_index)
-        whose = whose or JOBS
+        if not whose:
+            whose, reads, writes = JOBS, of_all_jobs(reads), of_all_jobs(writes)
         written = [versioned(dataset, result) for dataset in datasets(writes, whose, SETTINGS)]
         return OperatorLineage(inputs=datasets(reads, whose, SETTINGS), outputs=written)
+
+
+def of_all_jobs(touched: Touched) -> Touched:
+    """Return what a task that names no job touches of every job: the other kinds of models are of topologies."""
+    return replace(touched, models=tuple(kind for kind in touched.models if kind in _OF_JOBS))
 
 
 def named_jobs(arguments: Iterable[Any]) -> list[str]:

@@ -3,10 +3,12 @@
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 from configs.settings import Settings, load
 from dags import lineage
+from dags.defaults import JOBS
 
 EVERY = lineage.Touched(topics=("metrics",), tables=("metrics",), models=("forecaster", "agent"))
 TABLE, MODEL = lineage.Touched(tables=("metrics",)), lineage.Touched(models=("agent",))
@@ -29,6 +31,14 @@ def version(touched: lineage.Touched, result: Any) -> Any:
     return facets["version"].datasetVersion if facets else None
 
 
+def begun(name: str, *arguments: Any) -> list[str]:
+    """Of models the names that are told at a task's start."""
+    dag, _, task = name.partition(".")
+    operator: Any = SimpleNamespace(dag_id=dag, task_id=task, op_args=arguments, op_kwargs={})
+    told = lineage.TaskLineage(operator).extract()
+    return [one.name for one in (*told.inputs, *told.outputs) if one.namespace.startswith("mlflow:")]
+
+
 touched = [one for pair in lineage.TASKS.values() for one in pair]
 found = {
     "tasks": sorted(lineage.TASKS),
@@ -39,6 +49,12 @@ found = {
     "given": names(["a"], GIVEN),
     "jobs": [lineage.named_jobs(told) for told in (["orders"], [None, {"job": "orders"}], [{"topology": "orders"}])],
     "no job": [lineage.named_jobs(told) for told in ([], [None, {"job": None}, 7, {"partition": "x"}])],
+    "begun": {
+        "of a topology": [*begun("plan_placement.learn"), *begun("plan_placement.propose", {"ask": False})],
+        "of every job": begun("approve_champion.promote"),
+        "of one": begun("plan_placement.learn", {"topology": "adverts"}),
+    },
+    "all jobs": JOBS,
     "versions": [version(TABLE, {"metrics": {"version": 3}}), version(MODEL, {"job": "a", "version": "7"})],
     "no version": [
         version(of, told)

@@ -151,6 +151,13 @@ def test_a_job_is_found_among_a_tasks_arguments(named):
     assert named["no job"] == [[]] * 2
 
 
+def test_a_task_that_names_no_topology_yet_is_told_of_no_model_of_one(named):
+    """At its start it does not know its form: models of topologies that were named after jobs would not exist."""
+    assert named["begun"]["of a topology"] == []
+    assert named["begun"]["of every job"] == [f"{job}-forecaster" for job in named["all jobs"]] != []
+    assert named["begun"]["of one"] == ["adverts-placement", "adverts-performance"]
+
+
 def test_a_version_is_that_of_the_table_or_of_the_model(named):
     assert named["versions"] == ["3", "7"]
     assert named["no version"] == [None] * 10
