@@ -66,7 +66,7 @@ def check_reachable(settings: Settings, parts: Collection[str]) -> None:
             continue
         named = f"{environment_variable(part)}={address}"
         try:
-            places = [place for one in address.split(",") if (place := _place(one))]
+            places = [place for one in address.split(",") if (place := _place(one, part == "kafka"))]
         except ValueError as error:
             raise StackError(
                 f"{named}: no address ({error}). Correct it, or unset it to use the embedded one."
@@ -78,9 +78,9 @@ def check_reachable(settings: Settings, parts: Collection[str]) -> None:
             )
 
 
-def _place(address: str) -> tuple[str, int] | None:
-    """Host and port of `host:port` or a URL; None for what has none (yarn, k8s://, sqlite)."""
-    parts = urlsplit(address if "://" in address else f"tcp://{address}")
+def _place(address: str, plain: bool) -> tuple[str, int] | None:
+    """Host and port of a URL, or, where it may be `plain`, of `host:port`; None for what has none (yarn, sqlite)."""
+    parts = urlsplit(f"tcp://{address}" if plain and "://" not in address else address)
     if parts.scheme not in _PORTS or not parts.hostname:
         return None
     return parts.hostname, parts.port or _PORTS[parts.scheme]

@@ -27,6 +27,11 @@ def test_a_service_that_does_not_answer_comes_with_one_remedy():
     assert found.startswith("missing  services") and found.count("unset it") == 1 and found == found.rstrip()
 
 
+def test_a_cluster_manager_that_is_no_address_is_not_tried():
+    settings = load(spark={"master": "yarn"}, mlflow={"tracking_uri": "databricks"})
+    assert doctor._services(settings).ok
+
+
 @pytest.mark.parametrize("address", ["host:99999", "host:port", "[::1"])
 def test_what_is_no_address_is_told_like_one_that_does_not_answer(address):
     found = str(doctor._services(load(kafka={"bootstrap": address})))
