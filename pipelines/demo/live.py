@@ -34,7 +34,7 @@ _KINDS: dict[str, Any] = {
 PATIENCE_S = 300.0
 """Wall seconds waited for what is slow but has not failed: with a fifth of a core per process it takes minutes."""
 AFTER_S = 100.0
-"""Wall seconds after the live load within which a backfill may still end; then the run goes on without it."""
+"""Wall seconds after a backfill is to have read all within which it may still end; then the run goes on without it."""
 WARM_UPS = 6
 """Small counted batches before the load: the first batches of a cold driver take seconds."""
 
@@ -97,9 +97,9 @@ class LiveReplay:
         """Replay the live load and show its figures until the job has counted every record.
 
         Where the load withholds records of an hour, its backfill is ordered meanwhile. Blocks for about
-        `live_hours * 3600 / speed` wall seconds, then at most 100 s (`AFTER_S`) for the end of the backfill and 300 s
-        (`PATIENCE_S`) for records not counted yet (after that it returns all the same), then 3 s for the outcome of the
-        last batch.
+        `live_hours * 3600 / speed` wall seconds, then `replay.backfill_after_s` and at most 100 s (`AFTER_S`) for the
+        end of the backfill and 300 s (`PATIENCE_S`) for records not counted yet (after that it returns all the same),
+        then 3 s for the outcome of the last batch.
 
         Raises:
             DemoError: the load generator failed.
@@ -118,7 +118,7 @@ class LiveReplay:
             self.use.end_load()
             if generator.wait(1) != 0:
                 raise DemoError(f"the load generator failed:\n{generator.last_lines()}")
-            given_up, correction = time.monotonic() + AFTER_S, self._correction
+            given_up, correction = time.monotonic() + self.settings.replay.backfill_after_s + AFTER_S, self._correction
             while correction and not correction.over and time.monotonic() < given_up:
                 view = self._watch(follower, view, 1.0)
             deadline = time.monotonic() + PATIENCE_S

@@ -98,4 +98,4 @@ def start_query(launch: Launch) -> StreamingQuery:
 
 
 if __name__ == "__main__":
-    sys.exit(run_job(JOB, start_query))
+    sys.exit(run_job(JOB, start_query, topics=("events", "windows")))
