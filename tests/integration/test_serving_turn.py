@@ -15,7 +15,7 @@ from tests.fakes.waiting import wait_until
 from tidecast.messages import Heartbeat, MetricSample
 
 pytestmark = pytest.mark.integration
-LISTEN_S = 1.5
+LISTEN_S = 3.0
 
 
 @pytest.fixture
@@ -41,9 +41,9 @@ def test_a_server_waits_while_another_deployments_is_heard_and_for_none_of_its_o
     def speak():
         while not over.wait(0.2):
             now = time.time()
-            publisher.send("metrics", "orders", MetricSample("orders", "interval", now - 1, now, arrival_rps=1.0))
             if not silent.is_set():
                 publisher.send("heartbeats", "orders", Heartbeat("orders", "serving", now, now, 1.0))
+            publisher.send("metrics", "orders", MetricSample("orders", "interval", now - 1, now, arrival_rps=1.0))
 
     waits, jobs = threading.Thread(target=await_turn, args=(second, LISTEN_S)), threading.Thread(target=speak)
     waits.start()
