@@ -182,7 +182,7 @@ class Serving(Section):
     alias_poll_s: Positive = 2.0
     store: Path = Path("fast")
     history: int = Field(20_000, ge=3_000)
-    map_bytes: int = Field(1 << 32, ge=1 << 26)
+    map_bytes: int = Field(1 << 37, ge=1 << 26)
     http_port: Port = 0
     token: str | None = None
     cores: Count = 1

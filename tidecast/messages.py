@@ -105,7 +105,8 @@ class Outcome:
     `status`: confirmed (executors are as decided, and for a scale-up a batch has used them), ineffective (not within
     the time allowed), refused (with the reason; executors stay), failed (the cluster raised an error). `observed`
     holds, as far as known, `waited_s` (until the executors came, or so far), `censored` (they have not come), `late`
-    (they came after `patience_s`), `patience_s`, `no_room` (the queue of YARN that had none for them at first), and
+    (they came after `patience_s`), `patience_s`, `no_room` (the queue of YARN that had none for them at first),
+    `asked_before` (an earlier raise, which this one lowers, had asked for them), and
     `lag_records_` and `processed_rps_` with the endings `before` and `after`.
     """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import os
 import selectors
 import threading
@@ -212,7 +211,6 @@ class Loop:
             loader.ready.popleft()
             champion = f"version {deployment.model_version} ({ready.model_set.forecaster.kind})"
             print(f"serving {ready.job}: champion is {champion} from window {deployment.first_origin} on", flush=True)
-            gc.freeze()  # a model is for long: the collector need not look at it again
 
     def _store_status(self) -> None:
         if self.log is not None and (failure := self.log.failure) is not None:

@@ -163,7 +163,7 @@ def prometheus_text(reader: Reads, step_s: float, jobs: Collection[str]) -> byte
     )
     for job in sorted(jobs):
         if (record := reader.get(forecast_key(job, step_s))) is not None:
-            forecast_age.labels(job).set(_age_s(record.ts / 1e9))
+            forecast_age.labels(job).set(_age_s(record.ts / 1e9 - (0.0 if status is None else status.ahead_s)))
     return generate_latest(registry)
 
 

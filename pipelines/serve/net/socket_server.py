@@ -228,9 +228,11 @@ def _listen(path: Path) -> socket.socket:
         with contextlib.suppress(FileNotFoundError):
             path.unlink()  # of a server that was killed
     except OSError as error:
-        raise SocketError(f"serving.socket={path}: {error}. A path of at most 107 bytes is expected.") from None
+        raise SocketError(
+            f"{path}: {error}. A socket's path has at most 107 bytes: give a shorter TIDECAST_VAR, or serving.store."
+        ) from None
     else:
-        raise SocketError(f"serving.socket={path}: a server answers there already. End it, or name another path.")
+        raise SocketError(f"{path}: a server answers there already. End it, or give this one another serving.store.")
     finally:
         probe.close()
     listening = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)

@@ -10,18 +10,24 @@ from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.layout import PAIR
 
 SLACK = 16
-"""A key is looked at once in so many puts, so it may hold as many versions more than it keeps."""
+"""A key is looked at once in so many puts at most, so it may hold as many versions more than it keeps."""
 
 
 @dataclass(frozen=True)
 class Keep:
     """Retention rule: of each key at or under the path `prefix` the newest `versions` are kept.
 
-    A key may hold up to `SLACK` more, because it is looked at once in so many puts.
+    A key may hold up to `slack` more, because it is looked at once in so many puts: no more than it keeps, as of few
+    versions each may be large (a forecaster's state is 1.5 MB).
     """
 
     prefix: str
     versions: int
+
+    @property
+    def slack(self) -> int:
+        """Puts of a key after which it is looked at."""
+        return min(SLACK, max(self.versions, 1))
 
 
 def is_under(prefix: str, key: str) -> bool:

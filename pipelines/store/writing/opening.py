@@ -179,5 +179,6 @@ def _read_keys(memory: WriterMemory, side: Side) -> None:
             state.prefix, state.version = prefix, -1 if newest is None else newest.version
             if state.keep is not None:
                 state.count = sum(1 for _ in iterate_versions(cursor, prefix, 0, VERSION_MAX))
-                state.puts = state.count  # from 0 on, a key put seldom would outgrow its rule a little at every start
+                # Those since it was last looked at: from 0 on, it would outgrow its rule a little at every start.
+                state.puts = state.count - state.keep.versions if state.count > state.keep.versions else state.count
             memory.keys[state.key] = state

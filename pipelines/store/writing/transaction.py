@@ -9,7 +9,7 @@ from pipelines.store.disk.environment import LmdbEnvironment
 from pipelines.store.disk.errors import Fenced
 from pipelines.store.disk.layout import ID, PAIR
 from pipelines.store.disk.records import encode_record
-from pipelines.store.disk.retention import SLACK, delete_oldest
+from pipelines.store.disk.retention import delete_oldest
 from pipelines.store.writing.event import Event
 from pipelines.store.writing.memory import KeyState, Side, WriterMemory
 
@@ -58,7 +58,7 @@ def put_event(txn: Any, env: LmdbEnvironment, event: Event, epoch: int, entry: i
 
 
 def retire_versions(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> list[tuple[KeyState, int]]:
-    """Delete what the keys put here outgrew, each key once in SLACK puts; returns (state, how many went) of each."""
+    """Delete what the keys put here outgrew, each key once in its rule's `slack`; returns (state, how many) of each."""
     puts: dict[KeyState, int] = {}
     for event in events:
         for staged in event.staged.values():
@@ -67,5 +67,5 @@ def retire_versions(txn: Any, env: LmdbEnvironment, events: Sequence[Event]) -> 
     return [
         (state, delete_oldest(txn, env, state.prefix, state.count + more - state.keep.versions, 0))
         for state, more in puts.items()
-        if state.keep is not None and state.puts // SLACK != (state.puts + more) // SLACK
+        if state.keep is not None and state.puts // state.keep.slack != (state.puts + more) // state.keep.slack
     ]

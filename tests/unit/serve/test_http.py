@@ -39,9 +39,9 @@ def web(core):
     return TestClient(build_app(core.store, STEP, {JOB, "rides"}, "s3cret"))
 
 
-def say(core, now):
+def say(core, now, ahead_s=0.0):
     """What a server says of itself."""
-    core.store.set_meta(STATUS, encode_value(Status(now, 1, 7, dict(core.counts), len(core.outbox))))
+    core.store.set_meta(STATUS, encode_value(Status(now, 1, 7, dict(core.counts), len(core.outbox), ahead_s)))
 
 
 def test_a_forecast_as_it_is_and_as_it_was(core, web):
@@ -88,11 +88,18 @@ def test_health_where_no_server_ever_was(tmp_path):
         assert TestClient(build_app(store, STEP, {JOB}, "s3cret")).get("/health").status_code == 503
 
 
-def test_prometheus_reads_counts_and_ages(core, web):
+def test_prometheus_reads_counts_and_ages(core, web, monkeypatch):
     say(core, time.time())
     text = web.get("/metrics", headers=BEARER).text
     assert 'tidecast_fast_events_total{what="windows"} 31.0' in text
     assert 'tidecast_fast_forecast_age_seconds{job="orders"}' in text
+    told = core.store.get(forecast_key(JOB, STEP)).ts / 1e9
+    for ahead_s in (3600.0, -3600.0):  # the store's clock goes on where the wall's is set
+        monkeypatch.setattr(http_app, "time", SimpleNamespace(time=lambda ahead_s=ahead_s: told - ahead_s + 2))
+        say(core, told, ahead_s)
+        text = web.get("/metrics", headers=BEARER).text
+        (age,) = (line for line in text.splitlines() if line.startswith("tidecast_fast_forecast_age_seconds{"))
+        assert float(age.split()[-1]) == pytest.approx(2.0, abs=1e-3)
     assert "tidecast_fast_outbox_messages 0.0" in text
 
 

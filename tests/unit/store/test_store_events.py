@@ -131,7 +131,7 @@ def test_history_is_bounded_and_says_what_it_lost(tmp_path):
                 event.put("/sampled", b"%d" % version, version)
             kept = [v for v, _ in store.list_versions("/sample/j")]
             assert kept == list(range(kept[0], version + 1))
-            assert min(10, version + 1) <= len(kept) < 10 + SLACK
+            assert min(10, version + 1) <= len(kept) < 10 + 10
             assert min(20, version + 1) <= len(store.list_versions("/sample/more/j")) < 20 + SLACK
         assert len(store.list_versions("/sampled")) == 200
         oldest = store.list_versions("/sample/j")[0][1]
@@ -143,4 +143,4 @@ def test_history_is_bounded_and_says_what_it_lost(tmp_path):
         for version in range(200, 200 + 2 * SLACK):
             now[0] += 1000
             store.put("/sample/j", b"%d" % version, version)
-        assert len(store.list_versions("/sample/j")) < 10 + SLACK
+            assert len(store.list_versions("/sample/j")) < 10 + 10
