@@ -106,8 +106,7 @@ class Outcome:
     the time allowed), refused (with the reason; executors stay), failed (the cluster raised an error). `observed`
     holds, as far as known, `waited_s` (until the executors came, or so far), `censored` (they have not come), `late`
     (they came after `patience_s`), `patience_s`, `no_room` (the queue of YARN that had none for them at first),
-    `asked_before` (an earlier raise, which this one lowers, had asked for them), and
-    `lag_records_` and `processed_rps_` with the endings `before` and `after`.
+    `asked_before` (by a raise that this one lowers), `lag_records_` and `processed_rps_` ending in `before`, `after`.
     """
 
     decision_id: str
