@@ -8,6 +8,7 @@ from configs.topology import MOST_SELECTIVITY, Topology
 from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import Measure, Placement
 from models.placement.plan.observed import ObservedBlock, counted_of
+from models.placement.plan.wiring import runs_of
 from models.placement.rates import cores_of, edges_of, rates_of
 
 LATE = 2.0
@@ -59,9 +60,10 @@ def as_measured(
         arrives |= dict.fromkeys(blocks[number], share)
     rates = rates_of(topology)
     loads, cores = Measure(topology, rates).wiring(blocks).loads, cores_of(topology, rates)
+    runs = runs_of(topology, blocks)
     work: dict[str, float] = {}
     for number, one in enumerate(observed):
-        own = sum(cores[name] for name in blocks[number])
+        own = sum(runs[name] * cores[name] for name in blocks[number])
         if one.record_s is not None and own > 0:
             taken_rps = sum(rates.sent[name] for name in tails[number])
             found = one.record_s * taken_rps - (loads[number] - own)  # beside what it reads and writes

@@ -42,6 +42,24 @@ def test_the_work_of_a_query_is_what_its_batches_tell_of_a_record():
     assert found.operators["join"] == ADVERTS.operators["join"]
 
 
+@pytest.mark.parametrize("times", [0.5, 2.0])
+def test_a_query_that_writes_two_topics_has_the_work_that_its_batches_tell_though_it_runs_what_is_before_them_twice(
+    times,
+):
+    ranked = load_topology("words_ranked", ROOT / "configs" / "topologies" / "bench")
+    blocks = (("parse", "split", "count"), ("top",))
+    first, last = (Block(one, "east", 1, 1.0, 1.0) for one in blocks)
+    real = ranked.model_copy(update={"operators": {
+        name: own.model_copy(update={"work_ms": own.work_ms * (times if name in blocks[0] else 1.0)})
+        for name, own in ranked.operators.items()
+    }})  # fmt: skip
+    load = Measure(real, rates_of(real)).wiring(blocks).loads[0]
+    told = [seen(30.0, load / 30.0, first, 30.0), seen(None, block=last)]
+    found = as_measured(ranked, Placement((first, last), 2.0, 2.0, True), told)
+    assert Measure(found, rates_of(found)).wiring(blocks).loads[0] == pytest.approx(load)
+    assert found.operators["parse"].work_ms == pytest.approx(times * ranked.operators["parse"].work_ms)
+
+
 def test_inside_a_query_operators_make_as_many_records_of_one_as_were_counted():
     counted = {"events": 900.0, "parse": 810.0, "views": 162.0, "project": 162.0}
     first = seen(900.0, 0.004)._replace(sent_rps=counted)
