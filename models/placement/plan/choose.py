@@ -14,11 +14,10 @@ from models.placement.allocation.dependent import allocate
 from models.placement.allocation.nodes import Nodes
 from models.placement.fusion.parts import GIGABYTE, illegal_because
 from models.placement.graph import Floats
-from models.placement.partition.count import UTILISATION
 from models.placement.plan.blocks import Blocks, block_of, upstream_first
 from models.placement.plan.candidates import candidate_blocks
 from models.placement.plan.followed import followed_quantile_s
-from models.placement.plan.measured import Measure, Placement
+from models.placement.plan.measured import Measure, Placement, fewest_executors
 from models.placement.plan.missing import what_is_missing
 from models.placement.plan.shares import allowed_clusters
 from models.placement.rates import (
@@ -162,10 +161,7 @@ def _clusters(measure: Measure, blocks: Blocks, firsts: Sequence[int]) -> Iterat
         yield from product(*choices)
         return
     wired, unit = measure.wiring(blocks), max(one.executor_cores for one in topology.clusters.values())
-    cores = [
-        float(unit * max(1, math.ceil(load / (UTILISATION * unit) - 1e-9)) + topology.driver_cores)
-        for load in wired.loads
-    ]
+    cores = [float(unit * fewest_executors(load, unit) + topology.driver_cores) for load in wired.loads]
     fixed = {number: names.index(pin) for number, pin in enumerate(pinned) if pin is not None}
     flow = _flow(measure, blocks)
     nodes = _nodes(topology)

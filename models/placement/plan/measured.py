@@ -93,7 +93,7 @@ class Measure:
         or the quota have no room for the executors that the work needs, or the partitions no task for them.
         """
         executors = [
-            max(1, math.ceil(load / (UTILISATION * self.topology.clusters[own].executor_cores) - 1e-9))
+            fewest_executors(load, self.topology.clusters[own].executor_cores)
             for load, own in zip(self.wiring(blocks).loads, clusters, strict=True)
         ]  # fmt: skip
         if not self._has_room(blocks, clusters, executors):
@@ -201,6 +201,16 @@ class Measure:
             )
             until[number] = latencies_s[number] + arrived
         return until
+
+
+def fewest_executors(load: float, executor_cores: int) -> int:
+    """Return the executors that a query needs at least, so that no more than UTILISATION of its cores are busy.
+
+    Args:
+        load: cores that its work keeps busy.
+        executor_cores: of each.
+    """
+    return max(1, math.ceil(load / (UTILISATION * executor_cores) - 1e-9))
 
 
 def greatest_factor(topology: Topology, placement: Placement) -> float:

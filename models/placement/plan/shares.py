@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from configs.topology import Topology
+from models.contract.queueing import micro_batch
 from models.placement.plan.blocks import block_of
-from models.placement.plan.measured import Placement
+from models.placement.plan.measured import Block, Placement, fewest_executors
 from models.placement.rates import edges_of, memory_of
 
 
@@ -24,7 +25,8 @@ def path_shares(topology: Topology, placement: Placement) -> list[PathShare]:
     They are not shares at equal marginal cost: where the target is kept by queries that are as busy as they are to be,
     no executor was ever added to make one quicker, and what they take is what their load and trigger make of it. Only
     of a placement that missed the target at first were executors added where one takes most off what is late for its
-    price. On every path the shares come to the target at most.
+    price. On every path the shares come to the target at most. A query that has fewer executors than its load needs is
+    taken to have these.
 
     Args:
         topology: of the job, with its target.
@@ -35,7 +37,7 @@ def path_shares(topology: Topology, placement: Placement) -> list[PathShare]:
         (one, other) for edge in edges_of(topology)
         if (one := place.get(edge.tail)) is not None and (other := place.get(edge.head)) is not None and one != other
     }  # fmt: skip
-    took = [block.latency_s for block in placement.blocks]
+    took = [_takes_s(topology, block) for block in placement.blocks]
     before = _longest(took, links, range(len(took)))
     after = _longest(took, {(other, one) for one, other in links}, range(len(took) - 1, -1, -1))
     return [
@@ -77,6 +79,18 @@ def allowed_clusters(topology: Topology, operators: Sequence[str]) -> list[str]:
     """Return the clusters on which a query of some operators may run: all, or that to which one of them is pinned."""
     pinned = [pin for name in operators if (pin := topology.operators[name].cluster) is not None]
     return pinned[:1] or [*topology.clusters]
+
+
+def _takes_s(topology: Topology, block: Block) -> float:
+    """What a query takes with the executors that its load needs, where it has fewer: no seconds that it could promise.
+
+    It has fewer where the autoscaler decided them for less than the load that the topology states.
+    """
+    cluster = topology.clusters.get(block.cluster)
+    if cluster is None or (fewest := fewest_executors(block.load, cluster.executor_cores)) <= block.executors:
+        return block.latency_s
+    batch = micro_batch(block.load, fewest * cluster.executor_cores, topology.overhead_s, topology.trigger_s)
+    return batch.quantile_s(topology.quantile)
 
 
 def _longest(took: Sequence[float], links: set[tuple[int, int]], order: Sequence[int]) -> list[float]:

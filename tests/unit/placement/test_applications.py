@@ -12,6 +12,7 @@ from configs.topology import Topology, load_topology
 from models.placement.elastic.ahead import downstream, factors_and_delays
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Measure, Placement
+from models.placement.plan.moved import place_block
 from models.placement.plan.shares import path_shares
 from models.placement.rates import edges_of, operators_in_order, rates_of
 
@@ -78,7 +79,7 @@ def test_every_stream_between_queries_has_one_writer_and_its_readers(seed):
 def test_shares_of_a_chain_and_of_a_fork_by_hand():
     chain = adverts()
     found = path_shares(chain, Placement(
-        (Block(("parse", "views", "project"), "east", 1, 1, 1.0), Block(("join", "count"), "east", 1, 1, 3.0)),
+        (Block(("parse", "views", "project"), "east", 1, 0.5, 1.0), Block(("join", "count"), "east", 1, 0.5, 3.0)),
         1.0, 4.0, True,
     ))  # fmt: skip
     assert [one.seconds for one in found] == pytest.approx([2, 6])
@@ -88,7 +89,7 @@ def test_shares_of_a_chain_and_of_a_fork_by_hand():
 def test_shares_of_every_path_come_to_the_target_at_most(seed):
     job, random = random_topology(seed), np.random.default_rng(seed)
     names = operators_in_order(job)
-    blocks = tuple(Block((name,), "east", 1, 1, float(random.uniform(0.2, 3))) for name in names)
+    blocks = tuple(Block((name,), "east", 1, 0.5, float(random.uniform(0.2, 3))) for name in names)
     found = path_shares(job, Placement(blocks, 1.0, 1.0, True))
 
     def longest(name):
@@ -97,6 +98,19 @@ def test_shares_of_every_path_come_to_the_target_at_most(seed):
 
     assert max(longest(name) for name in names) == pytest.approx(job.target_s)
     assert all(one.seconds >= blocks[one.block].latency_s * 1e-9 for one in found)
+
+
+def test_a_query_with_fewer_executors_than_its_load_needs_leaves_the_others_their_shares():
+    chain = adverts()
+    busy = chain.model_copy(update={"sources": {"events": chain.sources["events"].model_copy(update={"rps": 1200.0})}})
+    blocks = (("parse", "views", "project"), ("join", "count"))
+    made = Measure(busy, rates_of(busy)).with_executors(blocks, ("east", "west"))
+    moved = place_block(busy, made, blocks[0], "west", 1)
+    assert made.blocks[0].executors > 2 and moved.blocks[0].latency_s > 60
+    shares = [one.seconds for one in path_shares(busy, made)]
+    assert [one.seconds for one in path_shares(busy, moved)] == pytest.approx(shares)
+    more = place_block(busy, made, blocks[0], "west", made.blocks[0].executors + 1)
+    assert path_shares(busy, more)[0].seconds < shares[0]
 
 
 def test_a_forecast_reaches_a_later_query_later_by_hand():

@@ -27,7 +27,7 @@ from tidecast.spark.admission import AdmissionError
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
-    Block(("parse", "views", "project"), "east", 1, 1.0, 1.0), Block(("join", "count"), "west", 3, 1.0, 1.0),
+    Block(("parse", "views", "project"), "east", 1, 0.6, 1.0), Block(("join", "count"), "west", 3, 1.0, 1.0),
 ), 3.0, 2.0, True)  # fmt: skip
 
 
