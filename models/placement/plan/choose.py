@@ -33,6 +33,8 @@ SEED = 0
 """Of the drawn orders: the same job is planned alike."""
 ALL = 256
 """Ways to put blocks on clusters up to which all are looked at; of more, those of Algorithm 3 from some clusters on."""
+NO_CORES = 1e-6
+"""Cores of a node without any, as one is that is planned without: no query fits there, and a node has some."""
 FIRST = 8
 """Clusters that are cheapest, and that are nearest to the broker, from which it begins; else from others."""
 
@@ -193,6 +195,6 @@ def _flow(measure: Measure, blocks: Blocks) -> Floats:
 
 def _nodes(topology: Topology) -> Nodes:
     names = list(topology.clusters)
-    capacity = np.array([[float(one.cores), one.memory_gb * GIGABYTE] for one in topology.clusters.values()])
+    capacity = np.array([[max(one.cores, NO_CORES), one.memory_gb * GIGABYTE] for one in topology.clusters.values()])
     trips = np.array([[topology.round_trip_ms(one, other) for other in names] for one in names])
     return Nodes(capacity, np.zeros_like(capacity), np.arange(len(names)), trips)

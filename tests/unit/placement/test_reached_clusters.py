@@ -9,8 +9,8 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import ROOT, load
-from configs.topology import load_topology
-from models.placement.plan.choose import PlanError
+from configs.topology import Topology, load_topology
+from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Block, Placement
 from pipelines.jobs.launch import first_offsets_file, read_first_offsets
 from pipelines.placement import running
@@ -64,6 +64,20 @@ def test_a_plan_that_uses_a_cluster_that_is_away_is_refused_with_the_plan_withou
         refuse_away(stated(west=AWAY, pins=("join",)), ONE)
     with pytest.raises(PlanError, match=r"no plan without it: adverts: no set of queries has room.* 4 cores"):
         refuse_away(stated(west=AWAY), ONE, factor=5.0)
+
+
+def test_also_where_queries_may_be_put_in_more_ways_than_are_looked_at_the_broker_s_cluster_is_planned_without():
+    chain = {f"o{n}": {"of": [f"o{n - 1}" if n else "events"], "work_ms": 1, "unit": str(n)} for n in range(9)}
+    job = Topology.model_validate({
+        "name": "chain", "broker": "east", "sources": {"events": {"rps": 10.0}}, "operators": chain, "target_s": 60,
+        "clusters": {
+            "east": {"cores": 16, "price": 0.5, "round_trip_ms": {"west": 1}, "master": AWAY}, "west": {"cores": 16},
+        },
+    })  # fmt: skip
+    with pytest.raises(
+        PlanError, match=r"cluster east .* does not answer.*A plan without it: 9 queries on west, 9\.00"
+    ):
+        refuse_away(job, choose_placement(job).placement)
 
 
 def test_of_a_job_that_was_begun_the_moves_are_told_that_do_without_the_cluster():
