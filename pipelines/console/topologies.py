@@ -53,7 +53,7 @@ def _read(settings: Settings, name: str) -> Values:
 def _queries(folder: Any, topology: Any, wanted: Any) -> list[Values]:
     from models.placement.plan.applications import applications_of
 
-    away, found = folder.offloaded(), []
+    away, found = {name: one for name, one in folder.offloaded().items() if not one.left}, []
     for one in applications_of(topology, wanted):
         epoch, note = folder.newest(one.name), away.get(one.name)
         found.append({

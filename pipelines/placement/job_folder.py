@@ -33,11 +33,12 @@ class JobFileError(CorrectableError, ValueError):
 
 
 class OffloadNote(NamedTuple):
-    """A query that was off-loaded: from its own cluster to another one, at a moment (epoch seconds)."""
+    """A query that was off-loaded from its own cluster to another, or has `left` that; since when, epoch seconds."""
 
     home: str
     away: str
     since_s: float
+    left: bool = False
 
 
 class JobFolder:
@@ -144,7 +145,10 @@ class JobFolder:
         """Read which queries were off-loaded; a file that another program wrote to tells of none."""
         try:
             told = json.loads((self.path / "offloaded.json").read_text())
-            return {str(name): OffloadNote(str(home), str(away), float(at)) for name, (home, away, at) in told.items()}
+            return {
+                str(name): OffloadNote(str(home), str(away), float(at), *map(bool, left))
+                for name, (home, away, at, *left) in told.items()
+            }
         except (OSError, ValueError, TypeError, AttributeError):
             return {}
 

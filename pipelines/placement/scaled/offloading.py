@@ -132,7 +132,7 @@ class Offloading:
                     asked.append((choice.there_s, other, after))
         for _, other, after in sorted(asked, key=lambda one: one[:2]):
             if self._answers(other if after.there else home):
-                note = OffloadNote(home, other, after.since_s)
+                note = OffloadNote(home, other, after.since_s, not after.there)
                 self._want(number, block, placement, note, after.there, said.executors)
                 return True
         return False
@@ -179,10 +179,13 @@ class Offloading:
 
         It did not work there, or a person, or a plan, has moved it: it does not go there again soon.
         """
-        note = self._folder.offloaded().get(block.name)
-        if note is None or block.cluster == note.away:
-            return note
-        if not 0 <= time.time() - note.since_s <= self._rule.stay_s / 2:  # below 0 where the clock was set back
+        note, now_s = self._folder.offloaded().get(block.name), time.time()
+        if note is None:
+            return None
+        if (left := block.cluster != note.away) != note.left:
+            note = note._replace(since_s=now_s, left=left)
+            self._folder.note_offloaded(block.name, note)
+        if left and not 0 <= now_s - note.since_s <= self._rule.stay_s / 2:  # below 0 where the clock was set back
             self._folder.note_offloaded(block.name, None)
             return None
         return note

@@ -183,6 +183,19 @@ def test_it_does_not_go_again_soon_where_it_did_not_work(told):
     assert found[1][0] == "east" and len(told.said) == 2
 
 
+def test_it_does_not_go_again_soon_where_it_was_for_hours_before_a_person_moved_it_back(told):
+    for _ in range(3):
+        told.look(decision(2))
+    assert told.look(decision(2), after_s=3 * 3600.0) == [("west", 1), ("east", 2)]
+    told.folder.want(TWO)
+    for _ in range(20):
+        assert told.look(decision(2)) == HOME
+    told.look(decision(2), after_s=1800.0)
+    for _ in range(3):
+        found = told.look(decision(2))
+    assert found == [("west", 1), ("east", 2)]
+
+
 def test_decisions_count_also_after_the_clock_was_set_back(told):
     told.look(decision(1))
     told.set_by_s = -3600.0
@@ -190,6 +203,7 @@ def test_decisions_count_also_after_the_clock_was_set_back(told):
         assert told.look(decision(2)) == HOME
     assert told.look(decision(2)) == [("west", 1), ("east", 2)]
     told.folder.want(TWO)
+    assert told.look(decision(2), after_s=REST * EVERY_S) == HOME
     told.set_by_s = -7200.0  # what did not work there just now is not known
     found = [told.look(decision(2)) for _ in range(REST + 3)]
     assert found[-1] == [("west", 1), ("east", 2)]
