@@ -213,7 +213,9 @@ def plan_due(due: ReplayOrder, zone: str, moment: JobNow) -> PlannedOrder:
     try:
         plan = plan_order(due, moment)
     except DeadlineError as error:
-        raise BackfillPlanError(refusal_sentence(error, earliest_s(due, moment), job_now, zone, speed)) from None
+        contract, mode = moment.known.contract, moment.known.memory.mode or "act"
+        told = refusal_sentence(error, earliest_s(due, moment), contract, mode, job_now, zone, speed)
+        raise BackfillPlanError(told) from None
     return PlannedOrder(with_plan(due, plan, moment), plan, plan_sentence(plan, job_now, zone, speed))
 
 

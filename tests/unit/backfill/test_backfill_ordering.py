@@ -70,6 +70,20 @@ def test_a_deadline_that_cannot_be_met_is_refused_with_the_earliest_that_can_and
         plan_at(order(records=10**9), "23:30", 0.9, ZONE, moment())
 
 
+def test_where_the_contract_allows_what_it_takes_but_the_agent_changes_no_executors_the_mode_is_told():
+    held = moment(mode="freeze")
+    with pytest.raises(BackfillPlanError) as refused:
+        plan_at(order(records=200_000), "22:30", 0.9, ZONE, held)
+    told = re.search(
+        r"not with all 3 executors .* it takes (\d+) executors \(its agent, in mode freeze, changes none: "
+        r"`tidecast job mode orders act`\), or a lower --sure",
+        str(refused.value),
+    )
+    assert told and 3 < int(told[1]) <= 8, refused.value
+    with pytest.raises(BackfillPlanError, match=r"\(executors.max in the job's contract; its agent, in mode freeze, "):
+        plan_at(order(records=1_000_000), "22:30", 0.9, ZONE, held)
+
+
 def test_without_a_forecast_no_deadline_is_planned():
     now = moment()
     with pytest.raises(BackfillPlanError, match="no forecast of job 'orders' yet"):
