@@ -107,7 +107,7 @@ class Naive(Carrying):
         spread = past.spread(self.levels)
         if spread is None:
             quantiles = self.quantiles_of(state)
-            spread = quantiles - np.median(quantiles, axis=1, keepdims=True)
+            spread = quantiles - quantiles[:, [self.levels.index(0.5)]]
         around: Floats = np.maximum(centre[:, None] + spread, 0.0)
         return around
 

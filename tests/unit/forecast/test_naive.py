@@ -5,6 +5,7 @@ import pytest
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
+from models.forecast.core.residuals import build_residual_window
 from models.forecast.core.series import Series, SeriesError
 
 TASK = Task(3600.0, 6, (0.1, 0.5, 0.9))  # a day is 24 steps, a week 168
@@ -64,6 +65,17 @@ def test_last_value_spreads_with_the_distance():
     width = quantiles[:, 2] - quantiles[:, 0]
     assert width[5] > 1.5 * width[0]
     np.testing.assert_allclose(quantiles[:, 1], walk[-1])
+
+
+def test_around_another_forecast_quantiles_lie_as_they_do_among_other_levels():
+    few, past = (0.5, 0.9, 0.95), build_residual_window(np.full((1, 6), 120.0), np.array([100.0]))
+    shipped = (0.05, 0.1, 0.25, 0.5, 0.75, 0.9, 0.95)
+    made = []
+    for levels in (few, shipped):
+        naive = Naive(Task(3600.0, 6, levels))
+        made.append(naive.quantiles_around(np.full(6, 120.0), past, naive.state_after(series(load(60)))))
+    np.testing.assert_array_equal(made[0], made[1][:, [shipped.index(level) for level in few]])
+    assert (made[0][:, 0] == 120.0).all()
 
 
 def test_stepping_equals_a_new_start():
