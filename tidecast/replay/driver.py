@@ -70,8 +70,7 @@ class Replays:
             return
         read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
         self._free = not self._queries or self._pauses.may_begin()
-        halts = self._job.mode == "observe"
-        running = [order for order in live if not halts and order.wanted == "run" and order.id not in read]
+        running = [one for one in live if one.wanted == "run" and one.id not in read and self._job.mode != "observe"]
         rates = self._rates(running)
         for order in live:
             due, why = self._held.get(order.id, (0.0, ""))
@@ -245,10 +244,7 @@ class Replays:
         )  # fmt: skip
         before, said_at = self._said.get(order.id, (None, 0.0))
         told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}
-        if (
-            before is None
-            or time.monotonic() - said_at > SAY_S
-            or any(getattr(before, n) != v for n, v in told.items())
-        ):
+        same = before is not None and all(getattr(before, n) == value for n, value in told.items())
+        if not same or time.monotonic() - said_at > SAY_S:
             self._said[order.id] = progress, time.monotonic()
             job.outbox.enqueue("replays", job.name, progress)
