@@ -22,6 +22,7 @@ from models.dqn.learner.replay import StepReturn
 from models.dqn.learner.settings import TrainingLength
 from models.policy.core.capacity import Floats, Integers
 from models.twin.sim import run as twin
+from models.twin.sim.arrivals import running_totals
 from models.twin.sim.job import TwinJob
 from models.twin.sim.state import begin
 
@@ -41,6 +42,7 @@ class VectorEnvironment:
     def __init__(self, drawn: DrawnRuns, seeds: Integers) -> None:
         """At the first decision."""
         self.drawn, self.look = drawn, 0
+        self._produced_s = running_totals(np.sign(np.diff(drawn.load.arrived)))
         self._state = begin(drawn.jobs, drawn.first, seeds)
         self._memory, self._advised = fresh(len(drawn.load.row)), drawn.baseline.fresh(len(drawn.load.row))
         self._look()
@@ -85,13 +87,14 @@ class VectorEnvironment:
         self.look += 1
         self._look()
         account = self._account() - before
-        account[1] = np.clip(account[1], 0, pace)
         return reward_parts(account, drawn.needed[:, self.look - 1], drawn.jobs.facts["most"], float(pace))
 
     def _account(self) -> Floats:
         """(3, runs) executor-seconds, seconds over the target with those that still wait, changes; so far."""
-        x, now = self._state.x, self.look * self.drawn.pace_s
-        waits = np.maximum(now - x["oldest"] - self.drawn.jobs.facts["latency_target_s"], 0.0)
+        x, now, rows = self._state.x, self.look * self.drawn.pace_s, self.drawn.load.row
+        oldest = x["oldest"].astype(int)
+        due = np.ceil(now - self.drawn.jobs.facts["latency_target_s"]).astype(int)  # what came before it is late
+        waits = self._produced_s[rows, np.maximum(due, oldest)] - self._produced_s[rows, oldest]
         return np.stack([x["paid"], x["over"] + waits, x["changes"]])
 
     def _look(self) -> None:

@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -22,7 +24,9 @@ from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.environment.vector import VectorEnvironment
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speed_table
-from models.twin.sim.given import Looks
+from models.twin.sim import kernel
+from models.twin.sim.arrivals import running_totals
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import TwinJob
 
 TRACE = RecordedLoad(np.array([10.0, 50.0, 20.0, 80.0, 30.0] * 40), 300.0)
@@ -57,6 +61,31 @@ def test_the_reward_is_in_executor_seconds() -> None:
     most, cost = np.array([20.0]), 150 + 0.5 * 20 * 3 + ACTION_S
     apart = reward_parts(np.array([[150.0], [3.0], [1.0]]), np.array([8.0]), most, 15.0)
     assert apart[0] @ (1.0, 0.5) == pytest.approx((8 * 15 - cost) / (20 * 15))
+
+
+def test_hours_without_records_are_late_for_nobody() -> None:
+    made = draw_runs(2, 60, (), np.random.default_rng(4), [JOB] * 2)
+    minute = Load(np.minimum(np.arange(made.load.seconds + 1), 60.0)[None], np.zeros(2, int))
+    vector = VectorEnvironment(made._replace(load=minute), np.arange(2))
+    while not vector.over:
+        np.testing.assert_array_equal(vector.step(vector.advice)[:, 1], 0.0)
+
+
+@settings(deadline=None, max_examples=15)
+@given(st.integers(0, 2**32 - 1), st.sampled_from([2.0, 4.5, 10.0]))
+def test_an_episode_is_charged_the_seconds_that_are_late_by_its_end(seed: int, target_s: float) -> None:
+    chance = np.random.default_rng(seed)
+    made = draw_runs(3, 24, (), chance, [replace(JOB, latency_target_s=target_s, most=3)] * 3)
+    seconds = made.load.seconds
+    shown = np.repeat(chance.random((3, seconds // 20 + 1)) < 0.5, 20, axis=1)[:, :seconds]  # bursts and rests of 20 s
+    load = Load(running_totals(chance.poisson(200 * shown)), np.arange(3))
+    vector, charged = VectorEnvironment(made._replace(load=load), np.arange(3)), np.zeros(3)
+    while not vector.over:
+        reward = vector.step(chance.integers(len(MOVES), size=3))
+        assert ((reward[:, 1] <= 0) & (reward[:, 1] >= -1)).all()
+        charged -= reward[:, 1] * made.pace_s
+    kernel.close(vector._state, made.jobs, load.produced)
+    np.testing.assert_allclose(charged, vector._state.x["over"])
 
 
 def test_needs_are_the_inverse_of_capacity() -> None:
