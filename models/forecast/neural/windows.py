@@ -152,6 +152,7 @@ def training_windows(view: PastWindow, history: Series) -> tuple[NewestRows, Pac
     horizon, needs = view.task.horizon, view.needs
     known = np.flatnonzero(np.isfinite(history.values))
     raw = history.values[int(known[0]) :] if len(known) else history.values[:0]
+    filled = fill_gaps(raw, view.task)[-(MOST + needs) :]  # before the cut: a gap there is filled by what lies before
     raw = raw[-(MOST + needs) :]
     count = len(raw) - needs - horizon + 1
     if count < 1:
@@ -161,7 +162,7 @@ def training_windows(view: PastWindow, history: Series) -> tuple[NewestRows, Pac
         )
     slide = np.lib.stride_tricks.sliding_window_view
     seen = np.isfinite(slide(raw[needs - RECENT : -horizon], RECENT)).mean(axis=1)
-    reading = input_rows(view, fill_gaps(raw, view.task)[None, :-horizon])
+    reading = input_rows(view, filled[None, :-horizon])
     idle = reading.unit[0] <= LEAST  # in such units the first load after it is a move beyond all others
     outcomes = np.where(((seen >= SEEN) & ~idle)[:, None], slide(raw[needs:], horizon), np.nan)
     if not np.isfinite(outcomes).any():

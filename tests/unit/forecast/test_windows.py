@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.forecast.core.forecaster import Task
+from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Series, SeriesError
+from models.forecast.neural import windows
 from models.forecast.neural.windows import (
     RECENT,
     STATES,
@@ -106,6 +107,19 @@ def test_gaps_are_filled_as_inputs_and_missing_as_outcomes():
     reading, outcomes = training_windows(VIEW, holed)
     assert np.isfinite(reading.rows).all()
     assert np.isnan(outcomes).sum() == 3
+
+
+@pytest.mark.parametrize("missing", [1, 45])
+def test_a_gap_where_a_long_history_is_cut_is_filled_by_what_lies_before(missing, monkeypatch):
+    monkeypatch.setattr(windows, "MOST", 60)
+    whole = np.random.default_rng(3).gamma(4.0, 10.0, 200)
+    cut = 200 - 60 - VIEW.needs
+    whole[cut : cut + missing] = math.nan
+    reading, outcomes = training_windows(VIEW, series(whole))
+    known = training_windows(VIEW, series(fill_gaps(whole, TASK)))
+    assert len(outcomes) == 60 - 3 + 1 and np.isfinite(reading.rows).all()
+    for found, expected in zip(reading, known[0], strict=True):
+        np.testing.assert_array_equal(found, expected)
 
 
 def test_leading_gaps_are_no_history_and_a_hole_teaches_nothing():
