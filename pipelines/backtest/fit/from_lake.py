@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 
 from configs.contract import Contract
+from models.policy.core.capacity import Floats, Integers
 from models.policy.live.learned_lead import LONGEST_S, no_room
 from models.twin.calibration.fit import UnfinishedFitError
 from models.twin.calibration.measurements import MeasuredBatches, Startups, estimate_most_rows, estimate_trigger_s
@@ -93,10 +94,8 @@ def measurements_from_rows(
     ups = ups[_is_plausible(ups) & _had_room(ups)]
     censored = ups["confirmed_at"].isna().to_numpy(bool)
     seen_s = ups["confirmed_at"].fillna(ups["wall_time"]).to_numpy(float)
-    useful = ups["useful_at"].to_numpy(float)
-    nearest = np.abs(end[None] - np.nan_to_num(useful, nan=-1e9)[:, None])
-    first = np.where(nearest.min(axis=1, initial=np.inf) <= _NEAR_S, nearest.argmin(axis=1), -1)
-    startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first.astype(np.int64), censored)
+    first = _first_batches(end, ups["useful_at"].to_numpy(float))
+    startups = Startups(ups["decided_at"].to_numpy(float), seen_s, first, censored)
     tasks = rows["task_ceiling"].dropna()
     task_count = int(tasks.iloc[-1]) if len(tasks) else 64
     return (
@@ -104,6 +103,18 @@ def measurements_from_rows(
         startups,
         configured_twin(contract, task_count, estimate_trigger_s(batches) or 1.0, estimate_most_rows(batches)),
     )
+
+
+def _first_batches(end: Floats, useful: Floats) -> Integers:
+    """(S,) indices of the batches (rising ends) that ended nearest to when start-ups were of use; -1: none near, NaN.
+
+    Of equally near ones it is the first.
+    """
+    after = np.searchsorted(end, useful)
+    before = np.searchsorted(end, end[np.maximum(after - 1, 0)])
+    both = np.stack([before, np.minimum(after, len(end) - 1)])
+    off = np.abs(end[both] - useful)
+    return np.where(off.min(axis=0) <= _NEAR_S, np.where(off[0] <= off[1], *both), -1)
 
 
 def _had_room(ups: pd.DataFrame) -> pd.Series:

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from configs.contract import load_contract
 from configs.settings import load
@@ -48,6 +52,41 @@ def test_batches_and_start_ups_are_read_from_the_two_tables() -> None:
     assert (startups.registered_s - startups.requested_s).tolist() == [2.5]
     assert startups.batch.tolist() == [2]  # the one that ended at 104
     assert known.trigger_s == 2.0 and known.batch_rows == 40.0 and known.tasks == 8
+
+
+def with_starts(ends: Sequence[float], useful: Sequence[float]) -> tuple[pd.DataFrame, pd.DataFrame]:
+    metrics, outcomes = rows()
+    batch, raised = metrics.iloc[:1], outcomes.iloc[:1]
+    return (
+        pd.concat([batch] * len(ends)).assign(wall_time=ends),
+        pd.concat([raised] * len(useful)).assign(useful_at=useful, decision_id=np.arange(len(useful))),
+    )
+
+
+quarters = st.integers(0, 60).map(lambda at: at / 4)
+
+
+@given(st.lists(quarters, min_size=1, max_size=12), st.lists(quarters | st.just(np.nan), min_size=1, max_size=8))
+def test_the_first_batch_of_a_start_is_the_nearest_and_of_two_the_earlier(
+    ends: list[float], useful: list[float]
+) -> None:
+    contract = load_contract("word_count", load().contracts_dir)
+    batches, startups, _ = measurements_from_rows(*with_starts(ends, useful), contract)
+    off = np.abs(batches.end_s - np.nan_to_num(np.array(useful), nan=-1e9)[:, None])
+    assert startups.batch.tolist() == np.where(off.min(axis=1) <= 1.0, off.argmin(axis=1), -1).tolist()
+
+
+def test_weeks_of_raises_are_read_without_a_matrix_of_all_batches() -> None:
+    metrics, outcomes = with_starts(2.0 * np.arange(20_000), 20.0 * np.arange(1_000))
+    contract = load_contract("word_count", load().contracts_dir)
+    tracemalloc.start()
+    try:
+        _, startups, _ = measurements_from_rows(metrics, outcomes, contract)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert startups.batch[:3].tolist() == [0, 10, 20]
+    assert peak < 8 * 20_000 * 1_000 / 4  # bytes
 
 
 def test_a_start_that_came_late_and_one_that_never_came_are_both_used() -> None:
