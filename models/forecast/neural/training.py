@@ -23,7 +23,7 @@ HIDDEN = 32
 SEED = 7
 """Default seed of the first weights and of where the lanes (parallel stretches of history) are cut."""
 VALIDATION = 0.15
-"""Share of the newest rows on which the number of epochs is chosen."""
+"""Newest share of the rows with a known outcome, on which the number of epochs is chosen."""
 CHUNKS = 8
 """Chunks in a lane (contiguous stretch of history), at least; a short history is read in fewer lanes."""
 WARMTH = 96
@@ -102,8 +102,9 @@ def train_network(
 ) -> Iterator[Epoch]:
     """Train a network in place, yielding the losses of each pass; it is complete only when the iterator is exhausted.
 
-    The newest 15 % of the rows choose the number of passes; with 0 only the linear part is fitted. Then the network
-    starts again and trains that long on all rows. The same generator state gives the same weights. Nothing is saved.
+    The newest 15 % of the rows with a known outcome choose the number of passes; with 0 only the linear part is fitted.
+    Then the network starts again and trains that long on all rows. The same generator state gives the same weights.
+    Nothing is saved.
 
     Args:
         network: with its first weights, built for `view`; for another view torch's RuntimeError comes through.
@@ -116,13 +117,15 @@ def train_network(
         SeriesError: at the first `next`: under `view.needs` + horizon steps of history, or no row with a known outcome.
     """
     every = _rows(view, history)
-    count, levels = len(every.rows), view.task.levels
-    held = int(count * VALIDATION)
-    older = count - held - (view.task.horizon if held else 0)  # outcomes of training rows end before validation
+    levels = view.task.levels
+    known = torch.isfinite(every.outcomes).any(dim=1).nonzero()[:, 0].tolist()
+    held = int(len(known) * VALIDATION)
+    cut = known[-held] if held else 0
+    older = cut - view.task.horizon  # outcomes of training rows end before validation
     untrained = {name: value.clone() for name, value in network.state_dict().items()}
     best, losses = 0, [math.inf]
-    if older >= 1 and held >= 1:
-        newest, warmth = every.part(max(count - held - WARMTH, 0), count), min(WARMTH, count - held)
+    if known[0] < older:
+        newest, warmth = every.part(max(cut - WARMTH, 0), len(every.rows)), min(WARMTH, cut)
         _fit_linear_part(network, every.part(0, older), levels)
         losses = [_validation_loss(network, newest, warmth, levels)]
         yield Epoch(0, "search", math.nan, losses[0])

@@ -86,6 +86,16 @@ def test_the_search_learns_from_its_start(learned):
     assert [e.index for e in epochs if e.phase == "refit"] == list(range(1, best + 1))
 
 
+def test_a_history_that_ends_in_a_long_gap_is_judged_by_what_came_before_it():
+    generator, view = torch.Generator().manual_seed(3), PastWindow(TASK, 24)
+    module = Recurrent(view, "gru", 8, generator)
+    history = series(np.append(load(12), np.full(72, math.nan)))
+    epochs = list(train_network(module, view, history, TrainingPlan(epochs=3, learning_rate=3e-2), generator))
+    search = [e.validation_loss for e in epochs if e.phase == "search"]
+    assert len(search) == 4 and min(search) > 0
+    assert sum(e.phase == "refit" for e in epochs) == np.argmin(search) > 0
+
+
 def test_the_same_seed_gives_the_same_weights_and_another_does_not():
     def weights(seed):
         generator, view = torch.Generator().manual_seed(seed), PastWindow(TASK, 24)
