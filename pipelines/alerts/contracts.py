@@ -16,7 +16,7 @@ class FolderOfContracts:
 
     Attributes:
         contracts: the newest valid contract of each job that has a file.
-        wrong: jobs whose file cannot be read as a contract now.
+        wrong: what is wrong with the file of each job whose file cannot be read as a contract now.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -24,7 +24,7 @@ class FolderOfContracts:
         self._seen: object = None
         self._vanished = VanishedFiles()
         self.contracts: Mapping[str, Contract] = {}
-        self.wrong: frozenset[str] = frozenset()
+        self.wrong: Mapping[str, str] = {}
 
     def look(self, now: float) -> None:
         """Read the folder if it has changed since the last look; `now` is of a clock that nobody sets.
@@ -39,5 +39,6 @@ class FolderOfContracts:
             return
         read, wrong = read_contracts(self._folder)
         kept = {job: one for job, one in self.contracts.items() if job in {*wrong, *away}}
-        self.contracts, self.wrong = read | kept, frozenset(wrong) | (self.wrong & away)
+        last = {job: problem for job, problem in self.wrong.items() if job in away}
+        self.contracts, self.wrong = read | kept, last | wrong
         self._seen = seen

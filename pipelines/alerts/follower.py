@@ -201,13 +201,13 @@ def _tick(
     now, contracts = time.time(), folder.contracts
     jobs, refused = topics.known(contracts)
     known = Knowledge(
-        jobs if topics.caught_up else {}, contracts, folder.wrong, rounds.broker_up, rounds.ingests, rounds.lake,
-        rounds.drifts, topics.pools, refused, alerting.failed,
-        topics.unread,
+        jobs if topics.caught_up else {}, contracts, frozenset(folder.wrong), rounds.broker_up, rounds.ingests,
+        rounds.lake, rounds.drifts, topics.pools, refused, alerting.failed, topics.unread,
     )  # fmt: skip
     left_out: dict[str, Exception] = {}
     exposition.samples = samples_of(known, now, left_out.__setitem__)
-    for job in {*contracts, *folder.wrong}:
+    for job in sorted({*contracts, *folder.wrong}):
+        reports(f"contract {job!r}", folder.wrong.get(job, ""))
         reports(f"job {job!r}", f"left out: {left_out[job]!r}" if job in left_out else "")
     if clock.passed_s > FIRST_S and (topics.caught_up or not rounds.broker_up or topics.behind_s > BEHIND_S):
         held = holding(exposition.samples, now)

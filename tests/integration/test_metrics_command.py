@@ -95,7 +95,7 @@ def test_a_follower_exposes_what_the_topics_hold_and_tells_a_webhook(empty_topic
             assert found[("tidecast_job_decision_timestamp_seconds", job)] == pytest.approx(then)
             said = log.read_text()
             assert "metrics: topic pools: " in said and "creates our topics" in said and "metrics: ingest: " in said
-            assert "well again" not in said
+            assert "metrics: contract 'bad': bad.yaml, line 2: executors='none': " in said and "well again" not in said
             create_topics(empty_topics)
             for what in ("topic pools", "ingest"):
                 wait_until(lambda what=what: f"metrics: {what}: well again\n" in log.read_text(), f"{what} well again")

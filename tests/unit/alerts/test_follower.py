@@ -233,6 +233,23 @@ def test_each_cause_of_a_trouble_is_said_once_and_that_it_is_over(capsys):
     assert len(capsys.readouterr().err.splitlines()) == CAUSES
 
 
+def test_a_contract_that_cannot_be_read_is_said_once_with_what_helps_and_never_its_webhook(capsys, tmp_path):
+    settings, reports, file = load(var=tmp_path, contracts=tmp_path), Reports(), tmp_path / f"{JOB}.yaml"
+    topics, rounds = FollowedTopics(Kafka(), lambda: {}, reports), Rounds(settings, reports)
+    clock = SimpleNamespace(s=0.0, passed_s=0.0, now=lambda: clock.s)
+    parts = FolderOfContracts(tmp_path), rounds, topics, Alerting(settings, reports, 0.0), Exposition(), reports
+    right = f"job: {JOB}\nalerts: {{webhook: 'https://hooks.example/T0PSECRET'}}\n"
+    for text in (f"{right}executors: none\n", None, f"{right}executors: none\n", right):
+        file.unlink() if text is None else file.write_text(text)
+        for _ in range(2):
+            clock.s += 1
+            follower._tick(clock, *parts)
+    about, said = f"metrics: contract {JOB!r}: ", capsys.readouterr().err
+    first, last = said.splitlines()
+    assert first.startswith(f"{about}{JOB}.yaml, line 3: executors='none': ") and last == f"{about}well again"
+    assert "T0PSECRET" not in said
+
+
 def test_a_job_that_is_left_out_is_said_again_after_it_was_well(monkeypatch, capsys, tmp_path):
     settings, strange = load(var=tmp_path, contracts=tmp_path), iter([True, True, False, True])
     (tmp_path / f"{JOB}.yaml").write_text(f"job: {JOB}\n")
@@ -356,10 +373,10 @@ def test_a_contract_that_becomes_wrong_stays_as_it_was_and_is_said_to_be_wrong(t
     for name, text in (("orders", "job: orders"), ("a b", "job: a b"), ("bad", "job: bad\nexecutors: 3")):
         (tmp_path / f"{name}.yaml").write_text(text)
     folder.look(0.0)
-    assert [*folder.contracts] == ["orders"] and folder.wrong == {"a b", "bad"}
+    assert [*folder.contracts] == ["orders"] and {*folder.wrong} == {"a b", "bad"}
     (tmp_path / "orders.yaml").write_text("job: orders\nlatency_target_s: -1")
     folder.look(1.0)
-    assert [*folder.contracts] == ["orders"] and folder.wrong == {"a b", "bad", "orders"}
+    assert [*folder.contracts] == ["orders"] and {*folder.wrong} == {"a b", "bad", "orders"}
     for file in tmp_path.iterdir():
         file.unlink()
     folder.look(2.0)
@@ -384,17 +401,17 @@ def test_a_contract_whose_file_is_away_for_a_moment_stays_and_one_that_is_wrong_
         file.unlink()
     for now in (1.0, GONE_S - 0.1):
         folder.look(now)
-        assert [*folder.contracts] == ["a"] and folder.wrong == {"b"}
+        assert [*folder.contracts] == ["a"] and {*folder.wrong} == {"b"}
     (tmp_path / "contracts").rmdir()
     folder.look(99.0)
     (tmp_path / "contracts").mkdir()
     folder.look(100.0)
-    assert [*folder.contracts] == ["a"] and folder.wrong == {"b"}, "a mount that is gone says nothing"
+    assert [*folder.contracts] == ["a"] and {*folder.wrong} == {"b"}, "a mount that is gone says nothing"
     folder.look(99.0 + GONE_S)
     assert not folder.contracts and not folder.wrong
     write()
     folder.look(200.0)
-    assert [*folder.contracts] == ["a"] and folder.wrong == {"b"}
+    assert [*folder.contracts] == ["a"] and {*folder.wrong} == {"b"}
 
 
 def commit(root, table, version, *actions):
