@@ -36,6 +36,7 @@ REMOVED = {
 
 
 _SECRET = re.compile(r"passw|token|secret|jaas|hoo?k|://[^/\s]+/.", re.IGNORECASE)
+_PATH = re.compile(r"(?<=://)([^/\s]+/).+", re.DOTALL)
 
 
 class Section(BaseModel):
@@ -69,7 +70,7 @@ def describe_errors(
     for wrong in found if line_of is None else sorted(found, key=lambda one: line_of(one["loc"])):
         key, kind, seen = ".".join(map(str, wrong["loc"])) or root, wrong["type"], f"={wrong['input']!r}"
         if _SECRET.search(f"{key}{seen}"):
-            seen = " (its value is not shown)"
+            key, seen = _PATH.sub(r"\1…", key), " (its value is not shown)"
         if kind == "extra_forbidden" and key in REMOVED:
             what = f"{seen}: no longer a setting: {REMOVED[key]}. Delete the line."
         elif kind in ("extra_forbidden", "unexpected_keyword_argument"):

@@ -52,9 +52,10 @@ def test_reader_and_schema_take_the_same_and_no_error_repeats_the_address(tmp_pa
         {"webhok": f"https://a/{SECRET}"},
         {"hook": SECRET},
         {"to": f"https://a/{SECRET}"},
+        {"alerts": {f"https://a/{SECRET}": None}},
     ],
 )
-def test_an_address_under_a_wrong_key_is_not_repeated_either(tmp_path, said):
+def test_an_address_under_a_wrong_key_or_as_one_is_not_repeated_either(tmp_path, said):
     with pytest.raises(SettingsError) as refused:
         read(tmp_path, said)
     assert SECRET not in str(refused.value)
