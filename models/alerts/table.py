@@ -58,7 +58,7 @@ def _burns(window: str) -> Comparison:
 
 ALERTS = (
     Alert(
-        "TidecastBudgetBurnsFast", "page", _when(_burns("long"), _burns("short")),
+        "TidecastBudgetBurnsFast", "page", _when(_burns("long"), _burns("short"), _MEASURED, _BROKER),
         "{job}: the error budget is being spent {value} times as fast as allowed", "times",
         "`tidecast job show JOB` says in its newest decision what is in the way: executors that have not come, more "
         "load than those there sustain, slow records, or too small a bound in the contract.",

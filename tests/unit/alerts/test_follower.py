@@ -354,18 +354,30 @@ def test_a_topic_that_cannot_be_read_leaves_the_others_and_is_said_with_the_reme
     ]  # fmt: skip
 
 
-def test_of_a_topic_that_cannot_be_read_nothing_old_is_told_of_a_job():
+def told_of(known, now):
+    return {key.alert for key in holding(samples_of(known, now, pytest.fail), now)}
+
+
+@pytest.fixture(scope="module")
+def burning():
+    """What is known of a job whose records have been late for half an hour, at 1790 s."""
     job = MadeUpJob(trouble="late", since=BEGAN + 60)
-    for now in range(0, 1800, 10):
-        known = job.look(BEGAN + now)
-    later = BEGAN + 4000
-    told = {key.alert for key in holding(samples_of(known, later, pytest.fail), later)}
-    assert {"TidecastJobSilent", "TidecastBudgetBurnsFast"} <= told
-    for unread in ("metrics", "heartbeats"):
-        known = replace(known, unread=frozenset({unread}))
-        left = {key.alert for key in holding(samples_of(known, later, pytest.fail), later)}
-        assert ("TidecastJobSilent" in left) == ("TidecastBudgetBurnsFast" in left) == (unread == "heartbeats")
+    return [job.look(BEGAN + now) for now in range(0, 1800, 10)][-1]
+
+
+def test_of_a_topic_that_cannot_be_read_nothing_old_is_told_of_a_job(burning):
+    for unread in ("", "metrics", "heartbeats"):
+        known = replace(burning, unread=frozenset({unread}))
+        assert ("TidecastBudgetBurnsFast" in told_of(known, BEGAN + 1800)) == (unread != "metrics")
+        left = told_of(known, BEGAN + 4000)
+        assert ("TidecastJobSilent" in left) == (unread != "metrics")
         assert not left & {"TidecastJobNotDecided", "TidecastJobNotForecast"}
+
+
+def test_a_budget_burns_only_while_the_job_is_measured_and_a_broker_answers(burning):
+    assert "TidecastBudgetBurnsFast" in told_of(burning, BEGAN + 1800)
+    assert "TidecastBudgetBurnsFast" not in told_of(replace(burning, broker_up=False), BEGAN + 1800)
+    assert told_of(burning, BEGAN + 1900) == {"TidecastJobSilent"}, "its driver has died"
 
 
 def test_a_contract_that_becomes_wrong_stays_as_it_was_and_is_said_to_be_wrong(tmp_path):
