@@ -12,6 +12,8 @@ SETTLED_S = 3.0
 """Seconds after a file's last change within which it is read again and again: clocks of file systems may be coarse."""
 GONE_S = 10.0
 """Seconds for which a file has to be away until it is gone: an editor or git may be writing it anew."""
+NO_FOLDER = "is no folder"
+"""What is wrong with a folder that is not there."""
 T = TypeVar("T")
 _held: dict[tuple[Callable[[Path], Any], Path], tuple[tuple[int, ...], Any]] = {}
 
@@ -22,6 +24,22 @@ def state_of(file: Path) -> tuple[int, ...]:
         return _state(file.stat())
     except OSError:
         return ()
+
+
+def files_in(folder: Path) -> tuple[dict[str, tuple[int, ...]], str]:
+    """Return the states of a folder's YAML files, by their names without `.yaml`, and what is wrong with the folder.
+
+    Nothing wrong is "". Else no file is returned, which says nothing about what there is: `Path.glob` takes a folder
+    that may not be listed for an empty one.
+    """
+    try:
+        with os.scandir(folder) as entries:
+            names = [one.name for one in entries if one.name.endswith(".yaml")]
+    except (FileNotFoundError, NotADirectoryError):
+        return {}, NO_FOLDER
+    except OSError as error:
+        return {}, f"cannot be listed: {error.strerror}"
+    return {Path(name).stem: state_of(folder / name) for name in names}, ""
 
 
 def read_changed(file: Path, read: Callable[[Path], T], none: T) -> T:
@@ -67,7 +85,7 @@ class VanishedFiles:
         Args:
             missing: those that were there.
             now: seconds, of one clock for all looks.
-            folder: whether their folder is there; if not, as of a mount that is away, none is gone, however long.
+            folder: whether their folder can be listed; if not, as of a mount that is away, none is gone, however long.
         """
         since = self._since if folder else {}
         self._since = {name: min(since.get(name, now), now) for name in missing}

@@ -6,11 +6,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from configs.contract import Contract, read_contracts
-from pipelines.watched import VanishedFiles, is_new, state_of
+from pipelines.watched import VanishedFiles, files_in, is_new
 
 
 class FolderOfContracts:
-    """Reads a folder of contracts again when a file in it has changed; while the folder is missing all stays.
+    """Reads a folder of contracts again when a file in it has changed; while it cannot be listed all stays.
 
     A file has to be away for 10 s until its contract is gone (`VanishedFiles`).
 
@@ -26,19 +26,22 @@ class FolderOfContracts:
         self.contracts: Mapping[str, Contract] = {}
         self.wrong: Mapping[str, str] = {}
 
-    def look(self, now: float) -> None:
-        """Read the folder if it has changed since the last look; `now` is of a clock that nobody sets.
+    def look(self, now: float) -> str:
+        """Read the folder if it has changed since the last look; return what is wrong with it, "" where nothing is.
 
-        Raises:
-            OSError: it cannot be listed.
+        Args:
+            now: seconds, of a clock that nobody sets.
         """
-        files = {file.stem: state_of(file) for file in self._folder.glob("*.yaml")}
-        away = self._vanished.look({*self.contracts, *self.wrong} - {*files}, now, self._folder.is_dir())
+        files, problem = files_in(self._folder)
+        away = self._vanished.look({*self.contracts, *self.wrong} - {*files}, now, not problem)
+        if problem:
+            return f"{self._folder} {problem}; contracts stay as they were read last"
         seen = files, away
         if seen == self._seen and not is_new(files):
-            return
+            return ""
         read, wrong = read_contracts(self._folder)
         kept = {job: one for job, one in self.contracts.items() if job in {*wrong, *away}}
         last = {job: problem for job, problem in self.wrong.items() if job in away}
         self.contracts, self.wrong = read | kept, last | wrong
         self._seen = seen
+        return ""

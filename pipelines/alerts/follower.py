@@ -178,7 +178,7 @@ def run_follower(settings: Settings, host: str, port: int) -> None:
     topics = FollowedTopics(settings.kafka, lambda: folder.contracts, reports)
     alerting = Alerting(settings, reports, clock.now())
     with stop_on_signals(stop):
-        folder.look(clock.now())
+        reports("contracts", folder.look(clock.now()))
         port, close = open_endpoint(exposition, host, port)
         print(f"metrics: http://{host}:{port}/metrics", flush=True)
         for run in (rounds.run, topics.run):
@@ -197,7 +197,7 @@ def _tick(
     clock: SteadyClock, folder: FolderOfContracts, rounds: Rounds, topics: FollowedTopics, alerting: Alerting,
     exposition: Exposition, reports: Reports,
 ) -> None:  # fmt: skip
-    folder.look(clock.now())
+    reports("contracts", folder.look(clock.now()))
     now, contracts = time.time(), folder.contracts
     jobs, refused = topics.known(contracts)
     known = Knowledge(

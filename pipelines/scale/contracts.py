@@ -14,7 +14,7 @@ from configs.settings import Settings
 from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
-from pipelines.watched import VanishedFiles, is_new, read_changed, state_of
+from pipelines.watched import VanishedFiles, files_in, is_new, read_changed
 from pipelines.whole_json import write_json
 from tidecast.messages import ContractText
 
@@ -75,12 +75,13 @@ class ContractWatch:
             One line per change or problem, each said once, such as `<job>: contract <hash>`.
 
         Raises:
-            OSError: the folder cannot be listed, or the accepted file not written.
+            OSError: a contract's file cannot be looked at, or the accepted file not written.
             Exception: whatever else than RuntimeError `announce` raises; nothing is accepted in this call then.
         """
-        if not self._folder.is_dir():
-            return self._once("contracts", f"{self._folder} is no folder; those that were accepted stay")
-        files = {file.stem: state_of(file) for file in self._folder.glob("*.yaml")}
+        files, trouble = files_in(self._folder)
+        if trouble:
+            return self._once("contracts", f"{self._folder} {trouble}; those that were accepted stay")
+        self._reported.pop("contracts", None)
         before = self._accepted.all()
         away = self._vanished.look({*before} - {*files}, time.monotonic())
         seen = files, away

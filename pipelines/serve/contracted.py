@@ -6,8 +6,7 @@ import time
 from collections.abc import Collection, Iterator
 from pathlib import Path
 
-from configs.contract import jobs_with_contract
-from pipelines.watched import VanishedFiles
+from pipelines.watched import VanishedFiles, files_in
 from tidecast.fields import JOB_NAME
 
 
@@ -16,8 +15,8 @@ class ContractedJobs(Collection[str]):
 
     The folder is read at most once in `every_s` wall seconds: when iterated, counted, or asked for a job not known so
     far. A job whose contract was deleted is dropped by the readings of 10 s later: what is refused meanwhile is lost to
-    it. While the folder is missing the last jobs stay. A file whose name no job can have is none. Any thread may use
-    it.
+    it. While the folder cannot be listed the last jobs stay. A file whose name no job can have is none. Any thread may
+    use it.
     """
 
     def __init__(self, folder: Path, every_s: float) -> None:
@@ -37,7 +36,8 @@ class ContractedJobs(Collection[str]):
     def _newest(self) -> frozenset[str]:
         now = time.monotonic()
         if now >= self._again:
-            there = frozenset(filter(JOB_NAME.pattern.fullmatch, jobs_with_contract(self._folder)))
-            away = self._vanished.look(self._jobs - there, now, self._folder.is_dir())
+            files, problem = files_in(self._folder)
+            there = frozenset(filter(JOB_NAME.pattern.fullmatch, files))
+            away = self._vanished.look(self._jobs - there, now, not problem)
             self._jobs, self._again = there | away, now + self._every_s
         return self._jobs

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from configs.contract import Contract
 from configs.pool import ClusterPool, read_pools
-from pipelines.watched import VanishedFiles, is_new, state_of
+from pipelines.watched import NO_FOLDER, VanishedFiles, files_in, is_new
 
 
 class PoolFiles:
@@ -39,12 +39,11 @@ class PoolFiles:
             granted: pools that jobs have grants of.
             now: epoch seconds.
         """
-        files = {file.name: state_of(file) for file in self._folder.glob("*.yaml")}
-        missing = {name for name in {*self.pools, *granted} if f"{name}.yaml" not in files}
-        unmounted = bool(missing) and not self._folder.is_dir()
-        self._away = self._vanished.look(missing, now, not unmounted)
-        if unmounted:
-            return {"pools": f"{self._folder} is no folder; what was granted stays"}
+        files, problem = files_in(self._folder)
+        missing = {*self.pools, *granted} - {*files}
+        self._away = self._vanished.look(missing, now, not problem)
+        if problem and (missing or problem != NO_FOLDER):  # who has no pools needs no folder
+            return {"pools": f"{self._folder} {problem}; what was granted stays"}
         gone = missing - self._away
         seen = files, contracts, gone
         if seen == self._seen and not is_new(files):

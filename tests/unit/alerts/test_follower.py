@@ -31,6 +31,7 @@ from pipelines.lake.folder import lake_folder
 from pipelines.lake.size import day_growth, table_size
 from pipelines.watched import GONE_S
 from tests.fakes.drifts import DRIFTED
+from tests.fakes.unlisted import unlisted
 from tidecast.messages import Decision, MetricSample, Reject, encode
 
 NOW, OPENMETRICS = 1.7e9, "application/openmetrics-text; version=1.0.0"
@@ -424,6 +425,24 @@ def test_a_contract_whose_file_is_away_for_a_moment_stays_and_one_that_is_wrong_
     write()
     folder.look(200.0)
     assert [*folder.contracts] == ["a"] and {*folder.wrong} == {"b"}
+
+
+def test_a_folder_of_contracts_that_may_not_be_listed_is_said_and_all_stays(monkeypatch, capsys, tmp_path):
+    (tmp_path / "a.yaml").write_text("job: a\n")
+    settings, reports, folder = load(var=tmp_path, contracts=tmp_path), Reports(), FolderOfContracts(tmp_path)
+    topics, rounds = FollowedTopics(Kafka(), lambda: {}, reports), Rounds(settings, reports)
+    clock, exposition = SimpleNamespace(s=0.0, passed_s=0.0, now=lambda: clock.s), Exposition()
+    parts = clock, folder, rounds, topics, Alerting(settings, reports, 0.0), exposition, reports
+    follower._tick(*parts)
+    with unlisted(monkeypatch, tmp_path):
+        for _ in range(3):
+            clock.s += GONE_S
+            follower._tick(*parts)
+            assert [*folder.contracts] == ["a"]
+            assert [one.labels["job"] for one in exposition.samples["tidecast_job_contract_valid"]] == ["a"]
+    follower._tick(*parts)
+    said = f"{tmp_path} cannot be listed: Permission denied; contracts stay as they were read last"
+    assert capsys.readouterr().err.splitlines() == [f"metrics: contracts: {said}", "metrics: contracts: well again"]
 
 
 def commit(root, table, version, *actions):

@@ -15,6 +15,7 @@ from pipelines.scale import contracts
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch, make_contract_watch
 from pipelines.watched import GONE_S
 from tests.fakes.clock import clock_with
+from tests.fakes.unlisted import unlisted
 
 
 @pytest.fixture
@@ -146,6 +147,22 @@ def test_a_folder_that_is_away_takes_no_contract_with_it(folder, accepted, watch
     folder.rename(folder.with_name("unmounted"))
     (said,) = watch.update()
     assert "no folder" in said and watch.update() == [] and accepted.all() == good
+
+
+def test_a_folder_that_may_not_be_listed_takes_no_contract_with_it_and_is_said_once_each_time(
+    folder, accepted, watch, steady, monkeypatch
+):
+    write(folder, "orders")
+    watch.update()
+    good = accepted.all()
+    for _ in range(2):
+        with unlisted(monkeypatch, folder):
+            said = []
+            for _ in range(3):
+                said += watch.update()
+                steady.s += GONE_S
+        assert said == [f"contracts: {folder} cannot be listed: Permission denied; those that were accepted stay"]
+        assert accepted.all() == good and watch.update() == []
 
 
 def test_a_broker_that_is_away_holds_up_no_contract_and_is_told_later(folder, accepted, announced):

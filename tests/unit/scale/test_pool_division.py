@@ -31,6 +31,7 @@ from pipelines.scale.pool.veto import ask_veto
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
 from pipelines.watched import GONE_S
+from tests.fakes.unlisted import unlisted
 from tests.unit.policy.test_processor import NOW, metric, row
 from tidecast.messages import PoolWant, decode_keyed, encode
 
@@ -274,6 +275,19 @@ def test_what_was_granted_stands_over_a_folder_that_is_gone_a_restart_and_a_file
     assert site.grants.all().jobs == before
     assert "pool shared: its file is gone" in site.division.tick(site.now + 3 + GONE_S)[0]
     assert site.grants.of("orders") is None
+
+
+def test_what_was_granted_stands_while_the_folder_may_not_be_listed(site, monkeypatch):
+    site.seconds(40, orders=300.0, payments=900.0)
+    before, folder = {job: site.grants.of(job).executors for job in JOBS}, site.file.parent
+    cannot = f"pools: {folder} cannot be listed: Permission denied; what was granted stays"
+    with unlisted(monkeypatch, folder):
+        lines = [line for at in range(1, 40) for line in site.division.tick(site.now + at)]
+        site.start()
+        assert cannot in site.division.tick(site.now + 40)
+    assert [line for line in lines if line.startswith("pool")] == [cannot]
+    assert {job: site.grants.of(job).executors for job in JOBS} == before
+    assert "pools: over" in site.division.tick(site.now + 41)
 
 
 def test_what_is_no_want_or_another_jobs_or_unsigned_is_not_taken(site, tmp_path, capsys):

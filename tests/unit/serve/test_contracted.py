@@ -21,6 +21,7 @@ from pipelines.watched import GONE_S
 from tests.fakes.clock import clock_with
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
+from tests.fakes.unlisted import unlisted
 from tests.fakes.waiting import wait_until
 from tidecast.messages import MessageError
 
@@ -116,6 +117,15 @@ def test_a_contract_is_gone_once_its_file_was_away_for_a_while_and_none_with_the
     for _ in range(3):
         steady.s += GONE_S
         assert list(known) == ["orders"]
+
+
+def test_a_folder_that_may_not_be_listed_is_not_taken_for_empty(folder, known, steady, monkeypatch):
+    (folder / "orders.yaml").touch()
+    assert list(known) == ["orders"]
+    with unlisted(monkeypatch, folder):
+        for _ in range(3):
+            steady.s += GONE_S
+            assert list(known) == ["orders"]
 
 
 def test_a_file_that_no_job_can_have_is_none(folder, known, tmp_path):
