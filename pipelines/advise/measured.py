@@ -69,6 +69,11 @@ class MeasuredJob:
         return since
 
     @property
+    def produced_s(self) -> int:
+        """Seconds of the load in which anything was produced, at least 1; the others cannot be late."""
+        return max(int(np.count_nonzero(np.diff(self.arrived) > 0)), 1)
+
+    @property
     def executor_hours(self) -> float:
         """Executor-hours that were there."""
         return float(self.executors.sum()) / 3600

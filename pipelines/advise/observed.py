@@ -34,8 +34,8 @@ class ObservedJob:
         draft: what a contract's file would state: the promise that the job keeps now, executors as they were.
         batches: with a latency.
         latency_s: (S,) of each second of production, as the promise counts it.
-        repeated: share of the seconds that its twin has over the target that was kept, with the executors that were
-            there; where it differs from what was observed, the twin is wrong.
+        repeated: share of the seconds of production that its twin has over the target that was kept, with the
+            executors that were there; where it differs from what was observed, the twin is wrong.
         unmeasured_s: seconds of production in which nothing was measured; they are left out.
         fewest, most: executors that were there.
         cores_known: whether the agent told the executors' cores.
@@ -108,7 +108,7 @@ def observe_job(
     draft["latency_target_s"] = max(draft["latency_target_s"], round_up(planning["overhead_s"]))
     batch_s = Contract.model_validate(draft).batch_s
     draft["executors"]["min"], quiet_rps = fewest_executors(seen.twin, seen.arrived, batch_s, fewest)
-    repeated = repeat_recorded(seen).late_s / len(seen.executors)
+    repeated = repeat_recorded(seen).late_s / seen.produced_s
     return ObservedJob(
         seen, draft, len(timed), kept, repeated, int((~measured).sum()), fewest, most, bool(len(each)), quiet_rps, lead
     )

@@ -50,8 +50,8 @@ def render_acting(job: str, seen: MeasuredJob, acting: Acting, advice: str) -> s
         "steered by the promise, with the last value as its forecast. Its executors are paid from their request, those "
         "recorded while they were there: acting alone is charged for start-ups.</p>",
         tile_row(_tiles(seen, acting)),
-        section("Beside each other", "The twin with the executors that there were shows how far it can be trusted.",
-                _table(seen, acting)),
+        section("Beside each other", "The twin with the executors that there were shows how far it can be trusted. "
+                "Shares are of the seconds in which anything was produced.", _table(seen, acting)),
         section("Load and executors", "", holder("load", 420, "arrivals, and executors as recorded and when acting")),
         section("What would help this job most", "", "".join(f"<p>{escape(one)}</p>" for one in advice.splitlines())),
     ]  # fmt: skip
@@ -100,8 +100,8 @@ def _table(seen: MeasuredJob, acting: Acting) -> str:
 
     rows = [
         cells("recorded", acting.measured, seen.seconds),
-        cells("the twin with the executors that there were", acting.repeated, acting.seconds),
-        cells("the twin, acting", acting.acting, acting.seconds),
+        cells("the twin with the executors that there were", acting.repeated, seen.produced_s),
+        cells("the twin, acting", acting.acting, seen.produced_s),
     ]
     return table(titles, kinds, [row(one, kinds) for one in rows])
 

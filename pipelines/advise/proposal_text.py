@@ -32,8 +32,9 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
         f"In its twin, over this load in {SEEDS} futures under {POLICY}, {share(proposal.outcome.late_share, 2)} of "
         f"the seconds are late; it takes {number(hours, 1)} executor-hours, {number(observed.seen.executor_hours, 1)} "
         "were there.",
-        f"With the executors that were there its twin has {share(observed.repeated, 2)} late over {kept_s:g} s, where "
-        f"{share(float(np.mean(latency_s > kept_s)), 2)} were; the nearer, the more it is to be trusted.",
+        f"With the executors that were there its twin has {share(observed.repeated, 2)} of the seconds of production "
+        f"late over {kept_s:g} s, where {share(float(np.mean(latency_s > kept_s)), 2)} were; the nearer, the more "
+        "it is to be trusted.",
     ]
     if draft["latency_target_s"] != stated["latency_target_s"]:
         head.append(_relaxed(draft["latency_target_s"], stated["latency_target_s"]))

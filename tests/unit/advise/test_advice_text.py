@@ -77,3 +77,10 @@ def test_the_page_sets_acting_beside_what_was_recorded_and_names_the_twin():
     assert "12.00 were paid: 3.00 saved" in render_acting("j", priced, acting, "")
     same = replace(acting, acting=replace(acting.acting, late_s=70))
     assert "and no second more or less would have been late" in render_acting("j", SEEN, same, "")
+
+
+def test_every_share_on_the_page_is_of_the_seconds_of_production():
+    rested = replace(SEEN, arrived=np.repeat(np.arange(3601.0), 2)[:7201], seconds=3600.0)
+    acting = Acting(Served(72, 6.0), Served(90, 6.0), Served(36, 4.5), 7200, np.full(7200, 2.0))
+    page = render_acting("j", rested, acting, "")
+    assert all(f">{share}</td>" in page for share in ("2.00 %", "2.50 %", "1.00 %"))

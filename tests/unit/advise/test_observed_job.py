@@ -74,6 +74,17 @@ def test_the_twin_with_the_executors_that_were_there_is_told_beside_what_was_obs
     assert slow.draft["latency_target_s"] < 0.8 and slow.repeated > 0.9
 
 
+def test_of_a_load_that_rests_half_of_the_time_both_shares_are_of_the_seconds_of_production():
+    metrics = rows(seconds=8000).assign(latency_max_s=0.5)  # sooner than a batch can be: all is late in the twin
+    rests = (metrics["wall_time"] - 1e6) % 1000 > 500
+    metrics.loc[rests, "arrival_rps"] = 0.0
+    found = observe_job("orders", metrics[~rests | (metrics["kind"] == "interval")], NO_ACTION, 0.01)
+    assert found.seen.produced_s == pytest.approx(4000, abs=20) and 0.9 < found.repeated <= 1
+    outcome = ContractOutcome(Contract.model_validate(found.draft), np.zeros(2), np.full(2, 3600.0), 2, 8000)
+    text = format_proposal(found, ProposedContract(found.draft, outcome, 1)).replace("\n# ", " ")
+    assert "% of the seconds of production late over 0.5" in text
+
+
 def test_cores_that_nobody_told_are_the_usual_one():
     found = observe_job("orders", rows().drop(columns="cores"), NO_ACTION, 0.01)
     assert found.draft["executors"]["cores"] == 1 and not found.cores_known
