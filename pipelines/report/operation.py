@@ -169,8 +169,8 @@ def _live_recovery(measured: RunMeasures, latency: Floats) -> float | None:
         return None
     made_at = measured.run.produced["produced_at"].to_numpy(float)
     alone = latency[(made_at < told.ordered_at) & np.isfinite(latency)]
-    after = measured.seconds["latency_max_s"].iloc[max(math.floor(told.done_at - measured.run.start), 0) :].dropna()
-    if not len(alone) or not len(after):
+    after = measured.seconds["latency_max_s"].iloc[max(math.floor(told.done_at - measured.run.start), 0) :]
+    if not len(alone):
         return None
     quick = np.flatnonzero(after.to_numpy() <= np.percentile(alone, 95))
     return float(quick[0]) if len(quick) else None

@@ -85,7 +85,11 @@ def test_live_records_have_recovered_from_a_replay_once_they_are_as_quick_as_bef
     seconds.loc[100:106, "latency_max_s"] = 50.0
     found = replace(measured, run=replace(measured.run, backfill=told), seconds=seconds)
     assert measure_operation(found)["live_recovery_s"] == 7.0
+    seconds.loc[seconds.index % 3 != 1, "latency_max_s"] = np.nan
+    assert measure_operation(found)["live_recovery_s"] == 9.0, "seconds without a record pass, too"
     seconds.loc[100:, "latency_max_s"] = 50.0
+    assert measure_operation(found)["live_recovery_s"] is None
+    seconds.loc[100:, "latency_max_s"] = np.nan
     assert measure_operation(found)["live_recovery_s"] is None
 
 
