@@ -49,6 +49,12 @@ class BatchTime:
         overhead_s = max(overhead_s, LEAST_GUESS_S)
         return cls(overhead_s, per_record_s, GUESS_WEIGHT, 0.0, GUESS_WEIGHT, overhead_s, per_record_s)
 
+    def with_guess(self, guess: BatchTime) -> BatchTime:
+        """Return the same, to be learned within the bounds of another first guess from the next batch on."""
+        return replace(
+            self, guessed_overhead_s=guess.guessed_overhead_s, guessed_per_record_s=guess.guessed_per_record_s
+        )
+
     @classmethod
     def from_json_values(cls, values: dict[str, Any]) -> BatchTime:
         """Rebuild from the fields of one; what an earlier release learned, without how sure it was, is a first guess.

@@ -211,10 +211,10 @@ def _tasks_s(sample: dict[str, Any], slots: float) -> float | None:
 
 
 def with_contract(memory: Memory, contract: Contract) -> Memory:
-    """Return the memory of a job that has a contract (again); before any metrics the batch model is its guess."""
-    if memory.metric_at is None:
-        memory = replace(memory, model=fresh(contract).model)
-    return memory if memory.unknown_at is None else replace(memory, unknown_at=None)
+    """Return the memory of a job that has a contract (again): its guess is the batch model, or bounds a learned one."""
+    guess = BatchTime.guess(contract.planning.overhead_s, contract.planning.per_record_s)
+    model = guess if memory.metric_at is None else memory.model.with_guess(guess)
+    return replace(memory, model=model, unknown_at=None)
 
 
 def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Account:
