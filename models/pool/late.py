@@ -26,8 +26,9 @@ LASTS_S = 3600.0
 def late_seconds(view: View, target_s: float, lead_s: Floats | float, hold_s: float) -> Floats:
     """Return (runs, N + 1) late seconds to expect within lead and hold, and until what then waits is worked off.
 
-    More executors than are there work after the lead time, fewer at once. What is left at the end is late until it is
-    worked off at the rate of then, for at most `LASTS_S`.
+    More executors than are there work after the lead time, fewer at once; in a step that the lead time ends within, the
+    mean of both counts. What is left at the end is late until it is worked off at the rate of then, for at most
+    `LASTS_S`.
 
     Args:
         view: of the jobs; without a usable forecast the present rate is taken to last.
@@ -48,10 +49,12 @@ def late_seconds(view: View, target_s: float, lead_s: Floats | float, hold_s: fl
     late, begin = np.zeros(waits.shape), np.zeros(view.runs)
     for step in range(rates.shape[1]):
         rate, seconds = rates[:, None, step], (ends[:, step] - begin)[:, None, None]
-        able = np.where(np.less_equal(ends[:, step], lead + 1e-9)[:, None], first, sustained)[..., None]
+        before = np.clip((lead - begin) / np.maximum(ends[:, step] - begin, 1e-9), 0.0, 1.0)[:, None]
+        able = (before * first + (1 - before) * sustained)[..., None]
         after = waits + (rate - able) * seconds
         late = late + seconds * _share_above(waits, after, slack_s * able)
         waits, begin = np.maximum(after, 0.0), ends[:, step]
+    able = np.where(np.less_equal(begin, lead + 1e-9)[:, None], first, sustained)[..., None]
     spare = np.maximum(able - rate, DRAINED * np.maximum(able, 1e-9))
     left = np.maximum(waits - slack_s * able, 0.0) / spare
     late = late + np.minimum(left, LASTS_S)

@@ -37,9 +37,10 @@ def want_of(
     late_s = late_seconds(view, contract.latency_target_s, planning.lead_s, planning.hold_s)[0]
     left = memory.account.standing(Promise.of(contract), memory.time_scale)["budget_left"]
     asked = plan.executors if acts else seen.executors
+    running = seen.executors if memory.executors is None else memory.executors  # those that replays have, too
     needed = executors_needed(plan.needed_observed, plan.needed_forecast, contract.executors.max)
     return Want(
-        contract.job, seen.now_s, asked, seen.executors, contract.executors.cores,
+        contract.job, seen.now_s, asked, running, contract.executors.cores,
         min(contract.executors.min, asked) if acts else asked,
         tuple(float(f"{value:.{DIGITS}g}") for value in late_s), 1.0 if left is None else left,
         _ahead(memory.forecast, seen, contract) if acts else (), replay if acts else 0, needed if acts else 0,

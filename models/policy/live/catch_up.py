@@ -46,7 +46,9 @@ class CatchUp:
     held_s: float
 
 
-def behind_since(before: float | None, now: float, arrival_rps: float, waiting: float, target_s: float) -> float | None:
+def behind_since(
+    before: float | None, now: float, arrival_rps: float, waiting: float, target_s: float, most_s: float = math.inf
+) -> float | None:
     """Return since when a job is behind: from when the oldest record waits, once that is longer than its target.
 
     Args:
@@ -55,10 +57,11 @@ def behind_since(before: float | None, now: float, arrival_rps: float, waiting: 
         arrival_rps: records/s.
         waiting: records beyond those that batches hold.
         target_s: of its latency, seconds.
+        most_s: that any can have waited: records of a burst came faster than they come now.
     """
     if waiting <= 0:
         return None
-    age_s = waiting / arrival_rps if arrival_rps > 0 else 0.0
+    age_s = min(waiting / arrival_rps if arrival_rps > 0 else 0.0, most_s)
     return before if before is not None or age_s <= target_s else now - min(age_s, now)
 
 

@@ -68,7 +68,9 @@ def evaluate(
     batches, batch_s = close_look(memory.batches, memory.lag_records)
     arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
     waiting = float(backlog(arrival_rps, memory.lag_records, contract.batch_s))
-    behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s)
+    read = memory.account.newest  # what waits is younger than the oldest record of the newest batch
+    most_s = math.inf if read is None else max(now - read[1], 0.0)
+    behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s, most_s)
     resting = arrival_rps == 0 and memory.lag_records == 0
     tasks = memory.ceiling(contract)
     since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
@@ -79,8 +81,9 @@ def evaluate(
     seen = Observation(
         now_s=now, since_s=since_s, job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps,
         lag_records=memory.lag_records,
-        processed_rps=batches.processed_rps, busy=batches.busy, in_batch=batches.in_batch, batch_s=batch_s,
-        busiest=0.0 if batches.busy == 0 else memory.busiest,
+        processed_rps=batches.processed_rps, busy=_own_share(batches.busy, memory, executors),
+        in_batch=batches.in_batch, batch_s=batch_s,
+        busiest=0.0 if batches.busy == 0 else _own_share(memory.busiest, memory, executors),
         executors=executors, target=target, tasks=tasks,
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,
@@ -147,6 +150,13 @@ def _lent(memory: Memory, executors: int, contract: Contract) -> int:
     if memory.target is None:
         return 0
     return min(memory.replay.executors_soon(contract.executors.max), max(executors - memory.target, 0))
+
+
+def _own_share(share: float | None, memory: Memory, executors: int) -> float | None:
+    """A busy share of all executors that run, as one of those without the lent ones: live batches run on all."""
+    if share is None or not memory.executors or executors in (0, memory.executors):
+        return share
+    return min(share * memory.executors / executors, 1.0)
 
 
 def _target(memory: Memory, executors: int, now: float, contract: Contract) -> int:

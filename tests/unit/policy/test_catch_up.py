@@ -2,13 +2,17 @@
 
 import json
 import math
+from dataclasses import replace
 
 import pytest
 
 from configs.backpressure import Backpressure
 from configs.contract import Contract, Executors, Planning
+from models.policy.catalogue import build
+from models.policy.core.budget import Account
 from models.policy.live.catch_up import CatchUp, behind_since, describe_catch_up, find_catch_up
-from models.policy.live.memory import Memory, fresh
+from models.policy.live.evaluation import evaluate
+from models.policy.live.memory import Memory, fresh, with_interval
 from models.policy.live.replay import replay_decision
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
@@ -97,6 +101,19 @@ def test_a_job_is_behind_from_when_its_oldest_record_waits_until_nothing_does():
     assert behind_since(989.0, 1_020.0, 100.0, 1.0, 10.0) == 989.0
     assert behind_since(989.0, 1_020.0, 100.0, 0.0, 10.0) is None
     assert behind_since(None, 1_000.0, 0.0, 50.0, 10.0) is None
+
+
+def test_what_is_left_of_a_burst_has_waited_no_longer_than_since_the_newest_batch_was_read():
+    """At the rate of now it would have come over hours."""
+    assert behind_since(None, 50_000.0, 1.0, 9_994.0, 10.0, most_s=4.0) is None
+    assert behind_since(None, 50_000.0, 1.0, 9_994.0, 10.0, most_s=12.0) == 49_988.0
+    memory = replace(fresh(CONTRACT), account=Account(newest=(99_999.0, 99_990.0)))
+    sample = {
+        "arrival_rps": 1.0, "lag_records": 9_994, "executors": 2, "task_ceiling": 12, "wall_time": 100_000.0,
+        "time": 0.0, "span_s": 1.0, "time_scale": 1.0,
+    }  # fmt: skip
+    memory, seen, _ = evaluate(with_interval(memory, sample), 100_002.0, CONTRACT, build("reactive", CONTRACT))
+    assert seen.behind_s == 12.0
 
 
 def test_a_decision_says_it_asks_for_it_and_replays_bit_for_bit():

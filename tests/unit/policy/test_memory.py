@@ -9,17 +9,21 @@ from configs.contract import Contract, Executors, Planning
 from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
+from models.policy.core.batch_time import MOST_CORRECTION
 from models.policy.live.evaluation import RESYNC_S, evaluate
 from models.policy.live.held_forecast import SILENT_S, with_forecast
 from models.policy.live.memory import (
     Memory,
     fresh,
     with_batch,
+    with_contract,
     with_interval,
 )
 from models.policy.live.replay import build_policy_at, replay_decision
 from models.policy.planners.planner import Planner
+from models.policy.replays.kept import ReplayControl
 from models.policy.rules.fixed import Static
+from models.pool.live import want_of
 
 CONTRACT = Contract(
     job="j",
@@ -271,6 +275,37 @@ def test_what_ended_batches_say_reaches_the_policy():
     assert later.busy == pytest.approx(0.5) and later.batch_s is None  # one may be running
     _, idle, _ = evaluate(with_interval(memory, interval(wall=104.0, lag=0)), 104.0, CONTRACT, REACTIVE)
     assert (idle.processed_rps, idle.busy, idle.in_batch) == (0, 0, 0)
+
+
+def test_busy_is_told_of_the_executors_for_live_records_and_a_pool_of_all_that_run():
+    """Live batches run on those for replays, too, of which the policy knows nothing."""
+    lent = ReplayControl({"fix": {"state": "running", "executors": 2, "executors_soon": 2}})
+    memory = replace(with_interval(fresh(CONTRACT), interval(wall=100.0, executors=4)), target=2, replay=lent)
+    batch = {"batch_rows": 400, "batch_s": 0.8, "executors": 4, "busiest_s": 0.4}
+    for at in (100.8, 102.4):
+        memory = with_batch(memory, {**batch, "wall_time": at}, CONTRACT)
+    alone = replace(memory, replay=ReplayControl(), target=4)
+    (after, seen, made), (_, whole, _) = (evaluate(one, 102.5, CONTRACT, REACTIVE) for one in (memory, alone))
+    assert (seen.executors, whole.executors) == (2, 4)
+    assert (seen.busy, seen.busiest) == pytest.approx((2 * whole.busy, 2 * whole.busiest))
+    assert want_of(seen, made, CONTRACT, after, 2, True).running == 4
+
+
+def test_a_corrected_first_guess_reaches_a_running_job():
+    memory = with_interval(with_contract(fresh(CONTRACT), CONTRACT), interval())
+    batch = {"batch_rows": 100_000, "batch_s": 5.4, "executors": 1}
+    at = 100.0
+
+    def learned(memory, contract, at):
+        for second in range(200):
+            memory = with_batch(with_contract(memory, contract), {**batch, "wall_time": at + 6 * second}, contract)
+        return memory
+
+    bounded = learned(memory, CONTRACT, at)
+    assert bounded.model.per_record_s == 0.004 / MOST_CORRECTION
+    planning = CONTRACT.planning.model_copy(update={"per_record_s": 0.0001})
+    told = learned(bounded, CONTRACT.model_copy(update={"planning": planning}), at + 1200)
+    assert told.model.per_record_s == pytest.approx(0.00005, rel=0.1)
 
 
 def test_what_an_earlier_release_learned_of_batches_is_the_first_guess():

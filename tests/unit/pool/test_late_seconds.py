@@ -63,6 +63,16 @@ def test_what_a_forecast_says_of_later_takes_nothing_now():
     assert near[3] > 0 and far.tolist() == near.tolist() == across.tolist()
 
 
+def test_executors_that_come_within_a_step_work_from_then_on():
+    def found(lead_s):
+        ends = np.array([LEAD_S, LEAD_S + HOLD_S])
+        ahead = LoadAhead(ends, (0.5,), np.array([[[40.0], [40.0]]]))
+        return late_seconds(view(40.0, ready=2, ahead=ahead), TARGET_S, lead_s, HOLD_S)[0][4]
+
+    assert found(LEAD_S - 1) == pytest.approx(found(LEAD_S), rel=0.05)
+    assert found(LEAD_S + 1) == pytest.approx(found(LEAD_S), rel=0.05)
+
+
 def test_each_quantile_counts_by_the_chance_between_its_neighbours_middles():
     rps = np.array([[[10.0, 10.0, 30.0], [10.0, 10.0, 30.0]]])
     ahead = LoadAhead(np.array([LEAD_S, LEAD_S + HOLD_S]), (0.1, 0.5, 0.9), rps)
