@@ -57,7 +57,7 @@ class Steered:
         if not ((steps > 0).all() or (steps < 0).all()):
             raise ValueError(f"ladder={ladder}: it must rise, or fall, from the most lenient value to the strictest")
         knob: Floats = np.asarray(getattr(policy, policy.knob), np.float64)  # type: ignore[attr-defined]
-        made = cls(policy, ladder, 0.0, knob, budget, lead_s)
+        made = cls(policy, ladder, 0.0, np.clip(knob, ladder.min(), ladder.max()), budget, lead_s)
         return replace(made, start=made._place(knob))
 
     def begun_at(self, knob: float) -> Steered:

@@ -63,7 +63,8 @@ def test_the_knob_lies_between_the_values_of_the_ladder():
 def test_a_ladder_may_fall_and_what_lies_beyond_it_begins_at_its_end():
     falling = Steered.of(Asks("asks", 0.5), np.array([1.4, 0.9, 0.3]), 0.1, 10.0)
     assert falling.start == pytest.approx(1 + 0.4 / 0.6) and falling.knob_at(np.array([falling.start]))[0] == 0.5
-    assert Steered.of(Asks("asks", 7.0), LADDER, 0.1, 10.0).start == 3.0
+    beyond = Steered.of(Asks("asks", 7.0), LADDER, 0.1, 10.0)
+    assert beyond.start == 3.0 and beyond.knob_at(np.array([3.0]))[0] == LADDER[-1]
     with pytest.raises(ValueError, match="rise, or fall"):
         Steered.of(Asks("asks", 1.0), np.array([1.0, 3.0, 2.0]), 0.1, 10.0)
 
