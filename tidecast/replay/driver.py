@@ -152,11 +152,11 @@ class Replays:
         """Place the job's own orders once control is read: only then an agent acts, and knows what was ordered."""
         if not self._own or self._job.mode == "observe":
             return
-        for order in self._own:
-            known = self._job.orders.get(order.id)
-            if standing_order(known, order) is order or (order.wanted == "cancel" and known.wanted != "done"):
-                self._job.orders[order.id] = order
-                self._job.outbox.enqueue("control", order_key(order.job, order.id), order)
+        for own in self._own:
+            known = self._job.orders.get(own.id)
+            if not known or standing_order(known, own) is own or (own.wanted == "cancel" and known.wanted != "done"):
+                self._job.orders[own.id] = own
+                self._job.outbox.enqueue("control", order_key(own.job, own.id), own)
         self._own = ()
 
     def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
