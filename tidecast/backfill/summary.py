@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -32,7 +33,9 @@ class ColumnChange:
 
     @property
     def share(self) -> float:
-        """Differences over size, 0 to 1."""
+        """Differences over size, 0 to 1; an infinite difference is all of it."""
+        if math.isinf(self.off):
+            return 1.0
         return self.off / self.size if self.size else 0.0
 
 
@@ -89,4 +92,4 @@ def count(number: int) -> str:
 
 
 def _format_number(value: float) -> str:
-    return f"{value:,.0f}" if value == round(value) else f"{value:,.4g}"
+    return f"{value:,.0f}" if math.isfinite(value) and value == round(value) else f"{value:,.4g}"

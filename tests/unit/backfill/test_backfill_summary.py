@@ -1,3 +1,5 @@
+import math
+
 from tidecast.backfill.summary import ColumnChange, Summary, count
 
 ORDERS = ColumnChange("orders", 2_513.0, 140.0, ("0042",), 107.0, 31, 1_203.0, 1_310.0)
@@ -29,6 +31,13 @@ def test_what_differs_without_numbers_has_no_worst_column():
     still = ColumnChange("orders", 10.0, 0.0, ("a",), 0.0, 1, 5.0, 5.0)
     assert Summary(7, 1, 0, 0, 0, 1, (still,)).worst is None
     assert Summary(7, 1, 0, 0, 0, 1).text() == "1 of 7 windows differ (1 other values, 0 new, 0 gone)"
+
+
+def test_a_sum_that_is_infinite_on_one_side_changes_most():
+    ratio = ColumnChange("ratio", math.inf, math.inf, ("0007",), math.inf, 1, math.inf, 0.5)
+    for columns in ((ORDERS, ratio), (ratio, ORDERS)):
+        told = Summary(7, 1, 0, 0, 0, 1, columns).text()
+        assert told.endswith("worst key 0007: ratio inf → 0.5, inf off in 1 window")
 
 
 def test_counts():
