@@ -31,7 +31,7 @@ class HeldPartition(NamedTuple):
 
 
 class CopiedPartition(NamedTuple):
-    """What a table has of a partition: the offset after the last record, and the newest stamp, wall epoch seconds."""
+    """What a table has of a partition: the offset after its last record, and the stamp of that, wall epoch seconds."""
 
     past: int
     last: float

@@ -69,7 +69,7 @@ def find_in_table(spark: SparkSession, table: Path, held: HeldTopic, asked: Time
     at = F.unix_millis("timestamp")
     inside = (at >= int(begin * 1000)) & (at < int(until * 1000))
     rows = records.groupBy("partition").agg(
-        F.min("offset").alias("kept"), F.min(at).alias("first"), F.max(at).alias("last"),
+        F.min("offset").alias("kept"), F.min_by(at, "offset").alias("first"), F.max_by(at, "offset").alias("last"),
         F.min(F.when(inside, F.col("offset"))).alias("begin"), F.max(F.when(inside, F.col("offset"))).alias("end"),
         F.max("offset").alias("newest"),
     ).collect()  # fmt: skip

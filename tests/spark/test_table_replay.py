@@ -44,6 +44,12 @@ def records(topic="orders"):
     return pa.table(dict(zip(names, columns, strict=True)))
 
 
+def stamped(found, offset, moment):
+    """Records of which a clock that was set wrongly has stamped those at an offset."""
+    there, at = pc.equal(found["offset"], offset), pa.scalar(moment, pa.timestamp("us", "UTC"))
+    return found.set_column(5, "timestamp", pc.if_else(there, at, found["timestamp"]))
+
+
 @pytest.fixture(scope="module")
 def tables(spark, tmp_path_factory):
     """The same records as Delta and as Parquet: in the wrong order, some twice, beside those of another topic."""
@@ -52,10 +58,13 @@ def tables(spark, tmp_path_factory):
     found = pa.concat_tables([one.take(list(range(len(one)))[::-1]), one.slice(0, 90), records(topic="others")])
     partition, offset = pc.field("partition"), pc.field("offset")
     unlike = found.select(["value", "topic", "partition"]).append_column("offset", found["offset"].cast(pa.int32()))
+    later, short = found.filter(offset >= 100), found.filter((partition == 0) | (offset < 130))
     made = {
         "parquet": found,
-        "later": found.filter(offset >= 100),
-        "short": found.filter((partition == 0) | (offset < 130)),
+        "later": later,
+        "later_with_strays": stamped(later, 120, datetime(1970, 1, 1, tzinfo=UTC)),
+        "short": short,
+        "short_with_strays": stamped(short, 120, datetime(2099, 1, 1, tzinfo=UTC)),
         "other": unlike,
     }
     for name, its in made.items():
@@ -207,6 +216,15 @@ def test_each_partition_of_the_topic_is_in_the_range_and_one_that_the_table_has_
     assert found.ends == {"orders": {"0": 180, "1": 180, "2": 4}}
     with pytest.raises(RangeError, match=r"short lacks records of partition 1 of topic 'orders' from \S+T22:18:21Z on"):
         find_in_table(spark, tables / "short", topic, asked)
+
+
+def test_a_table_that_lacks_a_part_is_refused_though_a_clock_that_was_set_wrongly_stamped_a_record(spark, tables):
+    asked = TimeRange(DAY + 120, DAY + 360, 0.0, DAY + 900)
+    with pytest.raises(RangeError, match=r"later_with_strays does not hold all of .*begin at 2023-11-14T22:17:21Z"):
+        find_in_table(spark, tables / "later_with_strays", noted(), asked)
+    topic = noted((0, 60, 180), (0, 60, 180), stamps={1: DAY + 261})
+    with pytest.raises(RangeError, match=r"short_with_strays lacks records of partition 1 of .* from \S+T22:18:21Z on"):
+        find_in_table(spark, tables / "short_with_strays", topic, asked)
 
 
 def test_a_range_of_a_table_is_read_for_a_topic_too(one_partition, tables, tmp_path):
