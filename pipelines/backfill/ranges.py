@@ -19,6 +19,8 @@ from tidecast.control import WALL, Clock
 
 FIRST_S = 10.0
 """Seconds that records are waited for which a partition has."""
+STRAYS_S = 120.0
+"""Seconds of reading behind a range for records of it, while such records come."""
 
 
 class RangeError(CorrectableError, ValueError):
@@ -85,7 +87,8 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
 
     Raises:
         RangeError: the range is empty or holds no record, ends in the future or so lately that records may still come,
-            or begins before what the topic holds; or the broker gives no record within 10 s.
+            or begins before what the topic holds; a clock that runs fast has stamped too many records; or the broker
+            gives no record within 10 s.
         BrokerError: no broker answers within 10 s (30 s for the offsets), or the topic is forbidden.
         SettingsError: an unknown security option.
     """
@@ -170,17 +173,22 @@ def first_stamps(reader: Any, spans: Mapping[TopicPartition, tuple[int, int]]) -
 def _past_strays(
     reader: Any, ends: Mapping[TopicPartition, int], ended: Mapping[TopicPartition, int], until: float
 ) -> dict[TopicPartition, int]:
-    """Ends behind records that were stamped too late by a clock that jumped: what follows them may be of the range.
+    """Ends behind records that a clock which jumped or runs fast stamped too late: what follows may be of the range.
 
-    Found are strays that are fewer than what one poll returns; without an answer the range would lack what follows.
+    It reads on until a poll gives no record of the range; where a clock runs fast, that is as far as it does.
     """
     found, waits = dict(ends), {place for place, at in ends.items() if at < ended[place]}
     reader.assign(sorted(waits))
     for place in waits:
         reader.seek(place, ends[place])
-    give_up = time.monotonic() + FIRST_S
-    while waits and time.monotonic() < give_up:
-        for place, records in reader.poll(timeout_ms=500).items():
+    began = heard = time.monotonic()
+    while waits and time.monotonic() < heard + FIRST_S:
+        if time.monotonic() >= began + STRAYS_S:
+            _refuse_fast_clock(waits)
+        polled = reader.poll(timeout_ms=500)
+        if waits & polled.keys():
+            heard = time.monotonic()
+        for place, records in polled.items():
             inside = [record.offset for record in records if record.timestamp < until * 1000]
             if inside:
                 found[place] = inside[-1] + 1
@@ -190,6 +198,16 @@ def _past_strays(
     reader.resume(*reader.assignment())
     _refuse_silence(waits)
     return found
+
+
+def _refuse_fast_clock(waits: Iterable[TopicPartition]) -> None:
+    """Refuse partitions whose records of the range go on behind later ones for longer than it is worth to read."""
+    place = min(waits)
+    raise RangeError(
+        f"topic {place.topic!r}, partition {place.partition}: records of the range are among others that a clock "
+        f"which runs fast stamped behind it, for more than {STRAYS_S:g} s of reading. Give a --to of before it ran "
+        "fast, or read the range from a table of the same columns: --table PATH"
+    )
 
 
 def _refuse_silence(waits: Iterable[TopicPartition]) -> None:

@@ -1,5 +1,6 @@
-"""Offsets of a range where the broker forbids to read, or gives nothing of a partition that has records."""
+"""Offsets of a range where the broker forbids to read, or gives little or nothing of a partition that has records."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
@@ -64,6 +65,20 @@ class Silent(Topic):
         return {}
 
 
+class Fast(Topic):
+    """Every other record is of a clock that runs an hour fast; a poll gives two of them, and takes its time."""
+
+    def __init__(self, since):
+        super().__init__(since)
+        self.stamps |= {at: self.stamps[at] + 3600 for at in (5, 7, 9)}
+
+    def poll(self, timeout_ms):
+        time.sleep(ranges.FIRST_S / 2)
+        begin, self.at = self.at, min(self.at + 2, 10)
+        found = [SimpleNamespace(offset=at, timestamp=self.stamps[at] * 1000) for at in range(begin, self.at)]
+        return {self.partition: found} if found else {}
+
+
 class Forbidden(Topic):
     def poll(self, timeout_ms):
         raise TopicAuthorizationFailedError({"events"})
@@ -88,6 +103,16 @@ def test_a_range_is_found_whose_records_are_followed_by_others(at):
     topic.beginning_offsets = lambda places: dict.fromkeys(places, 0)
     found = find_offsets(KAFKA, "events", ASKED)
     assert (found.starts, found.ends, topic.closed) == ({"events": {"0": 5}}, {"events": {"0": 8}}, 1)
+
+
+def test_records_of_a_range_are_found_among_those_of_a_clock_that_runs_fast_as_long_as_they_come(at, monkeypatch):
+    at(Fast, DAY).beginning_offsets = lambda places: dict.fromkeys(places, 0)
+    found = find_offsets(KAFKA, "events", ASKED)
+    assert (found.starts, found.ends) == ({"events": {"0": 5}}, {"events": {"0": 9}})
+    at(Fast, DAY).beginning_offsets = lambda places: dict.fromkeys(places, 0)
+    monkeypatch.setattr(ranges, "STRAYS_S", 0.0)
+    with pytest.raises(RangeError, match=r"'events', partition 0: .* a clock which runs fast .* Give a --to .*--table"):
+        find_offsets(KAFKA, "events", ASKED)
 
 
 @pytest.mark.parametrize(("since", "kept"), [(DAY + 420, 0), (DAY + 60, 5)])
