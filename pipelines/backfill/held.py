@@ -11,7 +11,8 @@ from typing import NamedTuple
 from kafka import TopicPartition
 
 from configs.sections import Kafka
-from pipelines.backfill.ranges import RangeError, TimeRange, first_stamps, offsets_at
+from pipelines.backfill.asked import RangeError, TimeRange
+from pipelines.backfill.ranges import first_stamps, offsets_at
 from pipelines.kafka.connection import answered, connect_client
 from tidecast.connection.transport import consumer
 

@@ -13,7 +13,7 @@ from statistics import median
 from typing import NamedTuple
 
 from configs.sections import Kafka
-from pipelines.backfill.ranges import RangeError, TimeRange
+from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.kafka.broker import Record, read_records
 from tidecast.control import Clock
 from tidecast.messages import MessageError, MetricSample, decode_keyed

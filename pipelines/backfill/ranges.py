@@ -2,29 +2,23 @@
 
 from __future__ import annotations
 
-import math
 import time
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from contextlib import closing
-from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from kafka import TopicPartition
 
-from configs.errors import CorrectableError
 from configs.sections import Kafka
+from pipelines.backfill.asked import RangeError, TimeRange, check_moments, why_cut, why_emptied
 from pipelines.kafka.connection import answered, connect_client
+from pipelines.kafka.topics import retention_s
 from tidecast.connection.transport import consumer
-from tidecast.control import WALL, Clock
 
 FIRST_S = 10.0
 """Seconds that records are waited for which a partition has."""
 STRAYS_S = 120.0
 """Seconds of reading behind a range for records of it, while such records come."""
-
-
-class RangeError(CorrectableError, ValueError):
-    """The range cannot be read again; the message says what can."""
 
 
 class OffsetRange(NamedTuple):
@@ -37,41 +31,6 @@ class OffsetRange(NamedTuple):
     def records(self) -> int:
         """How many offsets it spans."""
         return sum(self.ends[t][p] - at for t, parts in self.starts.items() for p, at in parts.items())
-
-
-class TimeRange(NamedTuple):
-    """A range of time of which the records are to be found; wall time, epoch seconds.
-
-    Attributes:
-        begin: its first moment.
-        end: the moment after the last one.
-        slack_s: how much later than it happened a record may have been produced, seconds.
-        now: when it is asked for.
-        clock: of the job, whose time a person gives and is told.
-        least_s: how late the live query surely takes records, seconds.
-        final: until when its windows are final, as far as that is known; wall time, epoch seconds.
-    """
-
-    begin: float
-    end: float
-    slack_s: float
-    now: float
-    clock: Clock = WALL
-    least_s: float = 0.0
-    final: float = math.inf
-
-    @property
-    def until(self) -> float:
-        """When the last record of the range may have been produced."""
-        return self.end + self.slack_s
-
-    def told(self, wall: float) -> str:
-        """Format a moment of wall time as a person gives it: job time, ISO 8601 in UTC, whole seconds."""
-        return _stamp(self.clock.at(wall))
-
-    def told_after(self, wall: float) -> str:
-        """Format likewise the first whole second after it."""
-        return _stamp(math.floor(self.clock.at(wall)) + 1)
 
 
 def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
@@ -87,8 +46,8 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
 
     Raises:
         RangeError: the range is empty or holds no record, ends in the future or so lately that records may still come,
-            or begins before what the topic holds; a clock that runs fast has stamped too many records; or the broker
-            gives no record within 10 s.
+            or begins before what the topic surely holds; a clock that runs fast has stamped too many records; or the
+            broker gives no record within 10 s.
         BrokerError: no broker answers within 10 s (30 s for the offsets), or the topic is forbidden.
         SettingsError: an unknown security option.
     """
@@ -102,42 +61,18 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
         starts = offsets_at(reader, asked.begin, ended)
         ends = {place: max(at, starts[place]) for place, at in offsets_at(reader, asked.until, ended).items()}
         ends = _past_strays(reader, ends, ended, asked.until)
-        if cut := [place for place in places if 0 < kept[place] == starts[place] < ended[place]]:
-            _refuse_dropped(asked, first_stamps(reader, {place: (kept[place], ended[place]) for place in cut}), cut)
+        if cut := [place for place in places if 0 < kept[place] == starts[place]]:
+            left = {place: (kept[place], ended[place]) for place in cut if kept[place] < ended[place]}
+            if stamps := first_stamps(reader, left):
+                raise RangeError(why_cut(asked, stamps))
+            if why := why_emptied(asked, cut, retention_s(kafka, topic)):
+                raise RangeError(why)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
     if not found.records:
         raise RangeError(
             f"topic {topic!r} holds no record produced from {asked.told(asked.begin)} to {asked.told(asked.until)}"
         )
     return found
-
-
-def check_moments(asked: TimeRange) -> None:
-    """Refuse a range that is empty, in the future, or so new that records of it may still come, or be counted.
-
-    Raises:
-        RangeError: as said.
-    """
-    begin, end, slack_s, now, told = asked.begin, asked.end, asked.slack_s, asked.now, asked.told
-    if not begin < end:
-        raise RangeError(f"the range from {told(begin)} to {told(end)} is empty: --to has to be after --from")
-    if end > now:
-        raise RangeError(
-            f"--to {told(end)} is in the future, it is {told(now)}: records of that time are live ones yet; end "
-            "the range now at the latest"
-        )
-    if asked.until > now:
-        smaller = ", or give a smaller --late-s" if slack_s > asked.least_s else ""
-        raise RangeError(
-            f"records of before --to {told(end)} may come until {told(asked.until)}, it is {told(now)}: end "
-            f"the range by {told(now - slack_s)}{smaller}"
-        )
-    if end > asked.final:
-        raise RangeError(
-            f"live records may still change windows before --to {told(end)}, and a correction would not show that: the "
-            f"live query's watermark was at {told(asked.final)} in its newest batch; end the range there, or order it "
-            "once the job has come further"
-        )
 
 
 def offsets_at(reader: Any, wall: float, ended: Mapping[TopicPartition, int]) -> dict[TopicPartition, int]:
@@ -219,22 +154,8 @@ def _refuse_silence(waits: Iterable[TopicPartition]) -> None:
         )
 
 
-def _refuse_dropped(asked: TimeRange, stamps: Mapping[TopicPartition, float], cut: Sequence[TopicPartition]) -> None:
-    """Where the range begins at the first record that is kept, older ones may have been of it."""
-    oldest = max(stamps.values(), default=asked.begin)
-    raise RangeError(
-        f"topic {cut[0].topic!r} no longer holds all from {asked.told(asked.begin)}: in {len(cut)} of its partitions "
-        f"it begins at {asked.told(oldest)}. Give --from {asked.told_after(oldest)}, or read the rest from a table of "
-        "the same columns: --table PATH"
-    )
-
-
 def _by_topic(offsets: Mapping[TopicPartition, int]) -> dict[str, dict[str, int]]:
     found: dict[str, dict[str, int]] = {}
     for place, at in offsets.items():
         found.setdefault(place.topic, {})[str(place.partition)] = at
     return found
-
-
-def _stamp(time_s: float) -> str:
-    return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

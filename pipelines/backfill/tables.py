@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.sections import Kafka
+from pipelines.backfill.asked import RangeError, TimeRange, check_moments
 from pipelines.backfill.held import CopiedPartition, HeldTopic, check_copied
-from pipelines.backfill.ranges import OffsetRange, RangeError, TimeRange, check_moments, find_offsets
+from pipelines.backfill.ranges import OffsetRange, find_offsets
 from tidecast.replay.table import RecordTableError, read_table
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ from configs.settings import Settings
 from models.backfill.given import BackfillPlanError
 from models.backfill.live.ordered import JobNow
 from models.backfill.plan import SURE
+from pipelines.backfill.asked import TimeRange
 from pipelines.backfill.ordering import plan_due
-from pipelines.backfill.ranges import TimeRange, find_offsets
+from pipelines.backfill.ranges import find_offsets
 from pipelines.report.recorded.backfill import RecordedBackfill
 from tidecast.control import Clock
 from tidecast.messages import decode, encode

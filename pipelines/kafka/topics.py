@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from functools import partial
 
 from kafka import KafkaAdminClient, errors
-from kafka.admin import NewTopic
+from kafka.admin import ConfigResource, ConfigResourceType, NewTopic
 
 from configs.sections import Kafka
 from pipelines.kafka.connection import BrokerError, TopicError, answered, connect_client, no_such_topic
@@ -118,6 +118,27 @@ def topic_id(kafka: Kafka, topic: str) -> str:
     if error is errors.UnknownTopicOrPartitionError:  # its id is one of noughts
         raise TopicError(no_such_topic(kafka.topic(topic)))
     return str(found["topic_id"])
+
+
+def retention_s(kafka: Kafka, name: str) -> float | None:
+    """Return for how long a topic surely keeps its records, seconds; None: that is not known.
+
+    It is not where the topic drops records by its size too, or none by their age, or where this user may not ask.
+
+    Args:
+        kafka: the brokers and their security.
+        name: the whole name.
+
+    Raises:
+        BrokerError, SettingsError: as `connect_client`, or the broker refuses.
+    """
+    with _admin(kafka) as admin:
+        found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name)], config_filter="all")
+    options = {option: told["value"] for option, told in found["topic"][name].items()}  # none for who may not ask
+    kept_ms, most_bytes = (int(options.get(f"retention.{unit}", -1)) for unit in ("ms", "bytes"))
+    if "delete" not in options.get("cleanup.policy", "") or most_bytes >= 0 or kept_ms < 0:
+        return None
+    return kept_ms / 1000
 
 
 def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:

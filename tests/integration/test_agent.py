@@ -15,6 +15,7 @@ import psutil
 import pytest
 
 from configs.settings import load
+from pipelines.backfill.asked import TimeRange
 from pipelines.backfill.orders import (
     OrderError,
     change_order,
@@ -23,7 +24,7 @@ from pipelines.backfill.orders import (
     read_orders,
     send_order,
 )
-from pipelines.backfill.ranges import TimeRange, find_offsets
+from pipelines.backfill.ranges import find_offsets
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.backfill.held import CopiedPartition, HeldTopic, check_copied
-from pipelines.backfill.ranges import RangeError, TimeRange, find_offsets
+from pipelines.backfill.ranges import find_offsets
 from pipelines.kafka.publisher import Publisher
-from pipelines.kafka.topics import create_topic
+from pipelines.kafka.topics import create_topic, retention_s
 from tidecast.control import Clock
 
 pytestmark = pytest.mark.integration
@@ -94,6 +95,34 @@ def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_wh
     assert find_offsets(topic, name, TimeRange(begin, DAY + 600, 0.0, NOW)).starts[name]["0"] == 41
     with pytest.raises(RangeError, match=r"begins at 1970-01-12T14:53:20Z. Give --from 1970-01-12T14:53:21Z"):
         find_offsets(topic, name, TimeRange(DAY + 200, DAY + 600, 0.0, NOW, clock))
+
+
+def test_a_partition_that_was_emptied_refuses_a_range_of_which_it_may_have_had_records(topic):
+    from kafka import KafkaAdminClient, TopicPartition
+    from kafka.admin import ConfigResource, ConfigResourceType
+
+    emptied, publisher = "emptied", Publisher(topic)
+    create_topic(topic, emptied)
+    for partition in (0, 1):
+        for n in range(10):
+            publisher.send_bytes(emptied, None, b"{}", partition=partition, timestamp_s=DAY + 10 * n)
+    publisher.close()
+    name, admin = topic.topic(emptied), KafkaAdminClient(bootstrap_servers=topic.bootstrap)
+    try:
+        admin.delete_records({TopicPartition(name, 0): 10})
+        found = find_offsets(topic, name, TimeRange(DAY, DAY + 600, 0.0, NOW))
+        assert found.starts[name] | {"0": 10} == found.starts[name] and found.records == 10
+        later = TimeRange(DAY, DAY + 600, 0.0, DAY + 60 + KEPT_H * 3_600)
+        with pytest.raises(
+            RangeError, match=r"in 1 of its partitions, such as 0, .* retention\.ms keeps them for 720,000,000 s"
+        ):
+            find_offsets(topic, name, later)
+        admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"retention.bytes": "1000000000"})])
+        with pytest.raises(RangeError, match=r"for how long it keeps them is not known\. .*--table"):
+            find_offsets(topic, name, TimeRange(DAY, DAY + 600, 0.0, NOW))
+    finally:
+        admin.close()
+    assert retention_s(topic, "nowhere") is None  # nor is that of a topic that this user may not see
 
 
 def test_a_topic_says_what_a_table_lacks_of_a_range(topic):

@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet
 import pytest
 
-from pipelines.backfill.ranges import RangeError, TimeRange
+from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.backfill.tables import find_in_table, find_range
 from tests.fakes import driver
 from tests.fakes.held_topic import noted

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
+from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.backfill.held import CopiedPartition, check_copied
-from pipelines.backfill.ranges import RangeError, TimeRange
 from tests.fakes.held_topic import noted
 
 DAY = 1_699_920_000.0

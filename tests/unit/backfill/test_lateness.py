@@ -6,8 +6,9 @@ import pytest
 
 from configs.settings import load
 from pipelines.backfill import lateness, ordering
+from pipelines.backfill.asked import RangeError, check_moments
 from pipelines.backfill.lateness import LATE_S, CountedBatch, Lateness, counted_batches
-from pipelines.backfill.ranges import OffsetRange, RangeError, check_moments
+from pipelines.backfill.ranges import OffsetRange
 from pipelines.kafka.broker import Record
 from tidecast.control import WALL, Clock
 from tidecast.messages import MetricSample, encode

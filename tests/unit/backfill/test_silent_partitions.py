@@ -1,6 +1,7 @@
-"""Offsets of a range where the broker forbids to read, or gives little or nothing of a partition that has records."""
+"""Offsets of a range where the broker forbids to read, or gives little or nothing of a partition."""
 
 import time
+from contextlib import nullcontext
 from types import SimpleNamespace
 
 import pytest
@@ -9,8 +10,9 @@ from kafka.errors import TopicAuthorizationFailedError
 
 from configs.sections import Kafka
 from pipelines.backfill import held, ranges
+from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.backfill.held import HeldTopic
-from pipelines.backfill.ranges import RangeError, TimeRange, find_offsets
+from pipelines.backfill.ranges import find_offsets
 from pipelines.kafka.connection import TopicError
 
 KAFKA = Kafka(bootstrap="broker:9092")
@@ -79,6 +81,25 @@ class Fast(Topic):
         return {self.partition: found} if found else {}
 
 
+class Emptied(Topic):
+    """Retention has dropped all that the partition had."""
+
+    def __init__(self, since):
+        super().__init__(since)
+        self.stamps = {}
+
+    def beginning_offsets(self, places):
+        return dict.fromkeys(places, 10)
+
+
+class Marks(Topic):
+    """What is left are marks of transactions, which a reader is not given."""
+
+    def poll(self, timeout_ms):
+        self.at = 10
+        return {}
+
+
 class Forbidden(Topic):
     def poll(self, timeout_ms):
         raise TopicAuthorizationFailedError({"events"})
@@ -128,6 +149,25 @@ def test_a_partition_that_gives_nothing_is_named_and_not_taken_for_read(at, sinc
 def test_a_range_of_before_what_is_kept_is_told_by_the_first_stamp(at):
     at(Topic, DAY + 60)
     with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:14:20Z\. Give --from"):
+        find_offsets(KAFKA, "events", ASKED)
+
+
+@pytest.mark.parametrize("kind", [Emptied, Marks])
+def test_a_partition_without_a_record_had_none_of_a_range_that_retention_surely_left(at, monkeypatch, kind):
+    at(kind, DAY)
+    monkeypatch.setattr(ranges, "retention_s", lambda kafka, topic: None)
+    with pytest.raises(RangeError, match=r"holds no record any more in 1 of .* such as 0, .*DescribeConfigs.*--table"):
+        find_offsets(KAFKA, "events", ASKED)
+    monkeypatch.setattr(ranges, "retention_s", lambda kafka, topic: 3_600.0)
+    with pytest.raises(RangeError, match=r"keeps them for 3,600 s\. Read the range from a table .*--table"):
+        find_offsets(KAFKA, "events", ASKED)
+    with pytest.raises(RangeError, match=r"retention\.ms keeps .* Give --from 2023-11-14T22:46:41Z, or read .*--table"):
+        find_offsets(KAFKA, "events", TimeRange(DAY, DAY + 3_600, 0.0, DAY + 4_400))
+    monkeypatch.setattr(ranges, "retention_s", lambda kafka, topic: 4_199.0)  # the broker's clock may be ahead
+    with pytest.raises(RangeError, match=r"retention\.ms keeps"):
+        find_offsets(KAFKA, "events", ASKED)
+    monkeypatch.setattr(ranges, "retention_s", lambda kafka, topic: 4_200.0)
+    with pytest.raises(RangeError, match="holds no record produced") if kind is Emptied else nullcontext():
         find_offsets(KAFKA, "events", ASKED)
 
 

@@ -5,8 +5,9 @@ import time
 import pytest
 
 from configs.settings import load
+from pipelines.backfill.asked import RangeError
 from pipelines.backfill.follow import FollowedOrder
-from pipelines.backfill.ranges import OffsetRange, RangeError
+from pipelines.backfill.ranges import OffsetRange
 from pipelines.demo import correction as module
 from pipelines.demo import correction_plan
 from pipelines.demo.correction import Correction, begin_correction, judge_windows, with_word
