@@ -11,6 +11,7 @@ from kafka.errors import KafkaTimeoutError
 
 from tidecast.backfill import namespace
 from tidecast.backfill.final import check_final, watermark_ms, why_open
+from tidecast.backfill.kept import kept_folder
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic import into, send
@@ -136,6 +137,12 @@ def folders(tmp_path):
     return sorted(path.name for path in (tmp_path / "job.backfills").glob("*"))
 
 
+def read(replays, begun):
+    """Start a replay, and let it keep a micro-batch without results."""
+    replays.of.start(begun)
+    (kept_folder(replays.of.place, begun.id) / "0").mkdir(parents=True)
+
+
 def test_the_watermark_is_that_of_the_newest_batch_that_ran():
     later, earlier = progress("1970-01-01T03:00:00.000Z"), progress("1970-01-01T02:00:00.000Z")
     assert watermark_ms(live(earlier, later)) == 3 * HOUR
@@ -209,7 +216,7 @@ def test_only_what_differs_is_sent_where_the_key_is_and_nothing_is_left_behind(r
         ("job:d@0-1", 5, None, "gone"),
     ]
     replays.found = Found(rows)
-    replays.of.start(order())
+    read(replays, order())
     assert replays.of.compare(order()).startswith("3 of 4 windows differ")
     assert replays.of.publish(order()) == ""
     header = [("tidecast-backfill", b"fix")]
@@ -225,12 +232,12 @@ def test_only_what_differs_is_sent_where_the_key_is_and_nothing_is_left_behind(r
 def test_a_publish_that_was_cut_off_keeps_its_files_and_sends_the_rest_once_it_goes_on(replays, tmp_path):
     rows = [("job:a@0-1", 3, b"1", "differs"), ("job:b@0-1", 3, b"2", "differs")]
     replays.found, replays.producer = Found(rows), Producer(refused={1})
-    replays.of.start(order())
+    read(replays, order())
     with pytest.raises(BackfillError, match="not all of 2 corrected records are on results"):
         replays.of.publish(order())
     assert folders(tmp_path) == [".lock", "fix"] and replays.producer.closed == 1
     replays.found, replays.producer = Found([(*rows[0][:3], "equal"), rows[1]]), Producer()
-    replays.of.start(order())
+    read(replays, order())
     replays.of.publish(order())
     assert [record[1] for record in replays.producer.records] == [b"job:b@0-1"]
     assert folders(tmp_path) == [".lock"]
@@ -238,21 +245,51 @@ def test_a_publish_that_was_cut_off_keeps_its_files_and_sends_the_rest_once_it_g
 
 def test_a_broker_that_does_not_answer_is_an_error_that_says_how_to_go_on(replays):
     replays.found, replays.producer = Found([("job:a@0-1", 3, b"1", "differs")]), Producer(stuck=True)
-    replays.of.start(order())
+    read(replays, order())
     with pytest.raises(BackfillError, match="go on with the replay"):
         replays.of.publish(order())
 
 
 def test_a_repeated_publish_connects_to_nothing(replays):
     replays.found = Found([("job:a@0-1", 3, b"1", "equal")])
-    replays.of.start(order())
+    read(replays, order())
     replays.of.publish(order())
     assert replays.producer.records == [] and replays.producer.closed == 0
 
 
-def test_a_cancelled_replay_leaves_nothing_behind(replays, tmp_path):
+def test_a_replay_whose_files_are_gone_is_not_taken_for_one_without_results(replays):
+    replays.found = Found([("job:a@0-1", 3, None, "gone")])
     replays.of.start(order())
-    (namespace.folder(tmp_path / "job", "fix") / "kept" / "0").mkdir(parents=True)
+    for act in (replays.of.compare, replays.of.publish):
+        with pytest.raises(BackfillError, match=r"replay fix has no results in .*: cancel it, and order"):
+            act(order())
+    assert replays.producer.records == [] and not namespace.runs(replays.of.place, "fix")
+
+
+def test_a_replay_keeps_its_lease_until_it_is_published_also_where_its_agent_ends_meanwhile(replays, tmp_path):
+    class Ending(Producer):
+        def flush(self, timeout):
+            replays.of.close()
+            with pytest.raises(namespace.LeaseError, match="still running in this process"):
+                replays.of.start(order())
+
+    replays.found, replays.producer = Found([("job:a@0-1", 3, b"1", "differs")]), Ending()
+    read(replays, order())
+    assert replays.of.publish(order()) == ""
+    assert len(replays.producer.records) == 1 and folders(tmp_path) == [".lock"]
+
+
+def test_an_agent_that_has_ended_publishes_nothing_that_the_next_one_may_publish(replays):
+    replays.found = Found([("job:a@0-1", 3, b"1", "differs")])
+    read(replays, order())
+    replays.of.close()
+    with pytest.raises(BackfillError, match="replay fix: its agent has ended; the job's next one publishes it"):
+        replays.of.publish(order())
+    assert replays.producer.records == []
+
+
+def test_a_cancelled_replay_leaves_nothing_behind(replays, tmp_path):
+    read(replays, order())
     replays.of.cancel(order())
     assert folders(tmp_path) == [".lock"] and replays.producer.records == []
     replays.of.cancel(order("never"))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill import namespace
 from tidecast.backfill.final import check_final, why_open
-from tidecast.backfill.kept import discard_orphans, kept_folder
+from tidecast.backfill.kept import discard_orphans, kept_batches, kept_folder
 from tidecast.backfill.running import cancel, check_range_is_free, check_same
 from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
 from tidecast.backfill.topic.difference import differences, newest_records, summarise
@@ -79,33 +79,34 @@ class TopicReplays:
             first_batch(self._started(order, results))
 
     def compare(self, order: ReplayOrder) -> str:
-        """Return in words what a publish would change, once all of the range is read; nothing is changed."""
+        """Return in words what a publish would change, once all of the range is read; nothing is changed.
+
+        Raises:
+            BackfillError: the replay's files are gone.
+        """
         return summarise(self._differences(order)).text()
 
     def publish(self, order: ReplayOrder) -> str:
-        """Send the records that differ, each once; then remove the replay's files. Again, it finds nothing to send.
+        """Send the records that differ, each once; then remove the replay's files.
 
         Returns:
             Why it has to wait, where live records may still change windows of the range; else nothing.
 
         Raises:
-            BackfillError: not all were acknowledged; publish again.
+            BackfillError: not all were acknowledged, publish again; or its agent has ended; or as `compare`.
             Exception: as pyspark raises it.
         """
         if why := why_open(self.live, _range(order)[1]):
             return why
-        found = self._differences(order).persist()
+        lease = self.leases.pop(order.id, None)  # or an agent that ends would let another one begin meanwhile
+        if lease is None:
+            raise BackfillError(f"replay {order.id}: its agent has ended; the job's next one publishes it")
         try:
-            summary = summarise(found)
-            if summary.due:
-                due = found.where("kind <> 'equal'").select("key", "partition", "new")
-                rows = ((key, at, None if new is None else bytes(new)) for key, at, new in due.toLocalIterator())
-                send_corrections(rows, self.topic, self.source, order.id)
-            log.info("replay %s: %s", order.id, summary.text())
+            self._send(order)
+            with namespace.alone(self.place):  # what it kept is on the topic
+                namespace.remove(self.place, order.id)
         finally:
-            found.unpersist()
-            self._leave(order.id)
-        cancel(self.place, order.id)  # what it kept is on the topic
+            os.close(lease)
         return ""
 
     def cancel(self, order: ReplayOrder) -> None:
@@ -122,7 +123,7 @@ class TopicReplays:
         return namespace.end_of(self.place, name)
 
     def close(self) -> None:
-        """Let go of all of them; another process, or the next agent of this one, may go on."""
+        """Let go of all of them, of one that is just published once it is; another process may go on."""
         for name in list(self.leases):
             self._leave(name)
 
@@ -154,13 +155,31 @@ class TopicReplays:
         return known is None
 
     def _leave(self, name: str) -> None:
-        lease = self.leases.pop(name, None)  # a publication's thread may let go of it at the same time
+        lease = self.leases.pop(name, None)  # a publication's thread may take it at the same time
         if lease is not None:
             os.close(lease)
 
+    def _send(self, order: ReplayOrder) -> None:
+        found = self._differences(order).persist()
+        try:
+            summary = summarise(found)
+            if summary.due:
+                due = found.where("kind <> 'equal'").select("key", "partition", "new")
+                rows = ((key, at, None if new is None else bytes(new)) for key, at, new in due.toLocalIterator())
+                send_corrections(rows, self.topic, self.source, order.id)
+            log.info("replay %s: %s", order.id, summary.text())
+        finally:
+            found.unpersist()
+
     def _differences(self, order: ReplayOrder) -> DataFrame:
+        folder = kept_folder(self.place, order.id)
+        if not kept_batches(folder):  # one without results leaves its folder, too
+            raise BackfillError(
+                f"replay {order.id} has no results in {folder}, so all of its range would count as gone: cancel it, "
+                "and order the range again"
+            )
         newest = newest_records(self.spark, self.topic, self.source, self.window, *_range(order))
-        return differences(newest, kept_results(self.spark, kept_folder(self.place, order.id)))
+        return differences(newest, kept_results(self.spark, folder))
 
     def _own(self, name: str) -> Path:
         return namespace.folder(self.place, name)
