@@ -34,6 +34,9 @@ READING = "The topics are being read."
 WAIT_S, GATHER_S, AGAIN_S = 0.2, 0.25, 5.0
 """Longest wait for records; pause in which these gather, so that not each is asked for alone, of a busy job some 20 a
 second; pause after the broker has not answered."""
+QUIET_S = 10.0
+"""Seconds without a record after which the broker is asked for its ends: a poll gives nothing where the broker is away,
+as where nothing is new."""
 FRESH_S = 1.0
 """Age of the ends that the hours before are read up to, so that their model knows no less than the first one."""
 SENT = operator.attrgetter("timestamp")
@@ -97,9 +100,15 @@ class ModelFollower:
         try:
             ends = follower.seek_to_newest(newest)
             model = self._read_hours(follower, ends) if deep else self._read_newest(follower, ends)
+            answered_at = time.monotonic()
             while deep or not self._deep:
                 self._publish(model, deep)
-                model = fold(model, self._in_order(follower.poll(WAIT_S)), time.time())
+                if records := follower.poll(WAIT_S):
+                    answered_at = time.monotonic()
+                elif time.monotonic() - answered_at > QUIET_S:
+                    follower.ends()
+                    answered_at = time.monotonic()
+                model = fold(model, self._in_order(records), time.time())
                 time.sleep(GATHER_S)
         finally:
             follower.close()

@@ -30,7 +30,7 @@ class Topics:
     def __init__(self):
         self.records = [*seconds()]
         self.fails, self.opened, self.over, self.broken, self.steady = 0, [], False, False, False
-        self.silent = False
+        self.silent, self.away = False, False
         self.deep_may_read = threading.Event()
 
     def follower(self, kafka, topics):
@@ -55,16 +55,18 @@ class FakeFollower:
         return self.ends()
 
     def ends(self):
+        if self.topics.away:
+            raise BrokerError("the broker gave no ends within 30 s")
         return {("metrics", 0): self.read}
 
     def poll(self, wait_s):
+        while self.newest is DEEP and not self.topics.broken and not self.topics.deep_may_read.wait(0.01):
+            pass
         if self.topics.broken and not self.topics.over:
             raise BrokerError("the broker went away")
-        if self.newest is DEEP:
-            self.topics.deep_may_read.wait(20)
         if self.topics.over:
             raise SystemExit  # no `Exception`, after which it is tried again: it ends the thread, see `topics`
-        if self.topics.silent:
+        if self.topics.silent or self.topics.away:
             return []
         if self.topics.steady:
             self.topics.records.append(interval("orders", NOW + len(self.topics.records)))
@@ -193,6 +195,22 @@ def test_after_an_outage_the_newest_records_are_read_first_again(topics):
     assert history(follower) < 300 and follower.problem == ""
     topics.deep_may_read.set()
     wait_until(lambda: history(follower) > 300, "the hours before", 20)
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_broker_that_goes_away_while_nothing_comes_is_said_and_asked_again(topics, monkeypatch, deep):
+    monkeypatch.setattr(follow, "QUIET_S", 0.05)
+    follower = ModelFollower(Kafka())
+    if deep:
+        topics.deep_may_read.set()
+    wait_until(lambda: history(follower) == (300 if deep else SHARED["metrics"] / 10), "what there is", 20)
+    topics.away = True
+    wait_until(lambda: "gave no ends" in follower.problem, "a problem", 20)
+    assert history(follower), "what is known stays"
+    topics.records.append(interval("orders", NOW + 3000, 777.0))
+    topics.away = False
+    wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came meanwhile", 20)
+    wait_until(lambda: not follower.problem, "it to be back", 20)
 
 
 def test_a_word_that_is_not_signed_counts_for_nothing_where_a_job_has_a_key(topics, tmp_path):
