@@ -2,133 +2,33 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from contextlib import closing, contextmanager
-from dataclasses import replace
 
 import httpx
 import pytest
-import uvicorn
-from fastapi import FastAPI
 
-from models.alerts.knowledge import DriftSeen
 from pipelines.bench.team.console.axe import fetch_axe
 from pipelines.bench.team.console.chromium import Chromium
-from pipelines.bench.team.console.jobs import next_second
 from pipelines.bench.team.console.looks import PAGES, THEMES, WIDTHS, look_at
 from pipelines.bench.team.console.records import fleet, interval, word
-from pipelines.console.access import Access
-from pipelines.console.app import build_app
-from pipelines.console.asked import Answer, PageSources
-from pipelines.console.change import StaleError
 from pipelines.console.follow import READING
 from pipelines.console.read.fold import Model, fold
-from pipelines.registry.overview import RegisteredModel, RegisteredVersion
-from tests.fakes.waiting import wait_until
+from tests.fakes.console_pages import Living, Told, application, served
 
 JOBS, MINUTES = 500, 12
 
 
-class Living:
-    """Jobs that have a record more each second, until the end."""
-
-    def __init__(self) -> None:
-        now = time.time()
-        self.model = fold(Model(), fleet(JOBS, now, MINUTES), now)
-        self.changes: list[tuple] = []
-        self._lock, self._ended = threading.Lock(), threading.Event()
-        threading.Thread(target=self._live, daemon=True).start()
-
-    def take(self, *records) -> None:
-        with self._lock:
-            self.model = fold(self.model, records, time.time())
-
-    def deepen(self, job, fine, coarse) -> None:
-        with self._lock:
-            deeper = replace(self.model.jobs[job], fine=fine, coarse=coarse)
-            self.model = replace(self.model, jobs={**self.model.jobs, job: deeper})
-
-    def change(self, job, mode, seen, by) -> None:
-        known = self.model.jobs[job].word
-        if (known and known.wall_time) != seen:
-            raise StaleError(f"{job} was told to {known.mode} by {known.by} since this page was drawn.")
-        self.changes.append((job, mode, by))
-        self.take(word(job, time.time(), mode, by))
-
-    def _live(self) -> None:
-        while not self._ended.wait(1):
-            self.take(*next_second(self.model, time.time()))
-
-    def end(self) -> None:
-        self._ended.set()
-
-
 @pytest.fixture(scope="module")
 def living():
-    made = Living()
+    made = Living(JOBS, MINUTES)
     yield made
     made.end()
 
 
-def beside(now: float) -> PageSources:
-    """What MLflow, Airflow and the folders of topologies tell."""
-    measured = {"kind": "networked_blend", "live.wape": "0.081", "live.n": "480"}
-    models = []
-    for number, job in enumerate(("orders-000", "clicks-001", "payments-002")):
-        champion = RegisteredVersion("7", now - 90_000, ("champion",), measured)
-        rival = RegisteredVersion("8", now - 600, ("challenger",), {"kind": "blend", "verdict": "not surely better"})
-        for what in ("forecaster", "agent")[: 1 + (number < 1)]:
-            models.append(RegisteredModel(f"{job}-{what}", job, what, 8, (rival, champion)[number % 2 :]))
-    query = {"operators": ["parse", "views"], "cluster": "east", "at": "east", "moves": 0, "offloaded": None}
-    away = {"home": "east", "away": "west", "since_s": now - 900}
-    queries = [
-        {**query, "name": "orders-000", "executors": 3},
-        {**query, "name": "adverts.count", "executors": 2, "at": "west", "moves": 2, "offloaded": away},
-    ]
-    plan = {"since": now - 40_000, "price": 4.2, "latency_s": 3.4, "kept": True}
-    begun = {"begun": True, "changed": True, "plan": plan, "queries": queries}
-    known = {
-        "problem": "",
-        "target_s": 10.0,
-        "operators": ["parse", "views", "count"],
-        "clusters": {"east": 3, "west": 2},
-    }
-    topologies = [
-        {"name": "adverts", **known, **begun},
-        {"name": "later", **known, "begun": False, "changed": False, "plan": None, "queries": []},
-        {"name": "broken", "problem": "broken.yaml, line 2: no target_s", "begun": False, "queries": []},
-    ]
-    told = "at 1.4 times the stated rates, count would run on west with 3 executors, for 0.40 an hour less."
-    advice = {"adverts": {"at": now - 7200, "told": told, "asks": True}}
-    return PageSources(
-        lambda: Answer(models, "MLflow: it answers 503.", now - 60),
-        lambda: Answer({"clicks-001": DriftSeen(now - 5000, 1.34)}, "", now),
-        lambda: Answer(topologies, "", now), lambda: Answer(advice, "", now), "http://127.0.0.1:5055",
-    )  # fmt: skip
-
-
-def application(look, living) -> FastAPI:
-    """The console of what is looked at, as somebody sees it who may do everything."""
-    access = Access(lambda: "ann", lambda: "ann", lambda change: None)
-    return build_app(look, living.change, access, beside(time.time()))
-
-
-@contextmanager
-def served(app):
-    """The address of an application, for as long as the block takes."""
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run, daemon=True)
-    thread.start()
-    wait_until(lambda: server.started, "the server", 20)
-    yield f"http://127.0.0.1:{server.servers[0].sockets[0].getsockname()[1]}"
-    server.should_exit = True
-    thread.join(10)
-
-
 @pytest.fixture(scope="module")
 def address(living):
-    with served(application(lambda: (living.model, ""), living)) as address:
+    with served(application(lambda: (living.model, ""), living.change)) as address:
         yield address
 
 
@@ -171,7 +71,7 @@ def test_a_server_that_still_reads_the_topics_is_asked_again_soon(browser, livin
         looked.append(time.monotonic())
         return (living.model, "") if len(looked) > 4 else (Model(), READING)
 
-    with served(application(look, living)) as address:
+    with served(application(look, living.change)) as address:
         browser.open(address, 1440, "light")
         browser.wait_for(f"document.querySelectorAll('#jobs tbody tr').length === {JOBS}")
         browser.wait_for("document.getElementById('problem').hidden")
@@ -233,3 +133,21 @@ def test_hours_that_are_read_later_come_onto_a_page_that_is_open(browser, addres
     browser.wait_for(f"{whole} === 2", 5)
     time.sleep(2.5)
     assert browser.evaluate(whole) == 2  # once, and then what is new alone
+
+
+@contextmanager
+def told_pages(browser, told, page):
+    """A page of its own of what is told, open in the browser."""
+    with served(application(told.look, told.change)) as address:
+        browser.open(f"{address}/{page}", 1440, "light")
+        yield
+        browser.call("Page.navigate", url="about:blank")
+
+
+def test_a_new_job_comes_onto_the_page_while_somebody_is_on_a_row(browser):
+    told = Told(interval("rides", time.time()))
+    with told_pages(browser, told, ""):
+        browser.evaluate("document.querySelector('#jobs a').focus()")
+        told.take(interval("orders", time.time()))
+        browser.wait_for("document.querySelectorAll('#jobs tbody tr').length === 2", 5)
+        assert browser.evaluate("document.activeElement.textContent") == "rides"

@@ -58,6 +58,7 @@ function arrange() {
   for (const one of all) {
     one.row.hidden = !matches(one);
     shown += !one.row.hidden;
+    if (!one.row.isConnected) body.append(one.row);
   }
   // Rows do not move while somebody points at one or has come to one by keyboard.
   if (!body.matches(":hover, :focus-within")) {
