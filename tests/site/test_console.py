@@ -151,3 +151,13 @@ def test_a_new_job_comes_onto_the_page_while_somebody_is_on_a_row(browser):
         told.take(interval("orders", time.time()))
         browser.wait_for("document.querySelectorAll('#jobs tbody tr').length === 2", 5)
         assert browser.evaluate("document.activeElement.textContent") == "rides"
+
+
+@pytest.mark.parametrize("page", ["pools", "backfills"])
+def test_of_topics_that_cannot_be_read_nobody_says_that_they_hold_nothing(browser, page):
+    told = Told(problem="The topics cannot be read: no broker")
+    with told_pages(browser, told, page):
+        assert "no broker" in browser.evaluate("document.getElementById('problem').textContent")
+        assert browser.evaluate("document.getElementById('none').hidden")
+        told.problem = ""
+        browser.wait_for("!document.getElementById('none').hidden", 5)

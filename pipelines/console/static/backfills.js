@@ -72,7 +72,7 @@ function take(values) {
   replaceOthers(body, made);
   const open = values.rows.filter((one) => !one.over);
   setText(document.getElementById("counts"), `${open.length} going on, ${open.filter((one) => one.trouble).length} in trouble`);
-  document.getElementById("none").hidden = made.length > 0;
+  document.getElementById("none").hidden = made.length > 0 || Boolean(values.problem);
   document.body.dataset.ready = "true";
 }
 

@@ -72,7 +72,7 @@ function take(values) {
   const small = values.rows.filter((one) => one.short).length;
   const trouble = values.rows.filter((one) => one.trouble).length;
   setText(document.getElementById("counts"), `${values.rows.length} ${values.rows.length === 1 ? "pool" : "pools"}, ${small} too small, ${trouble} in trouble`);
-  document.getElementById("none").hidden = made.length > 0;
+  document.getElementById("none").hidden = made.length > 0 || Boolean(values.problem);
   document.body.dataset.ready = "true";
 }
 
