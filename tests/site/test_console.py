@@ -11,12 +11,13 @@ import pytest
 from pipelines.bench.team.console.axe import fetch_axe
 from pipelines.bench.team.console.chromium import Chromium
 from pipelines.bench.team.console.looks import PAGES, THEMES, WIDTHS, look_at
-from pipelines.bench.team.console.records import fleet, interval, word
+from pipelines.bench.team.console.records import fleet, interval, order, pool, progress, word
 from pipelines.console.follow import READING
 from pipelines.console.read.fold import Model, fold
 from tests.fakes.console_pages import Living, Told, application, served
 
 JOBS, MINUTES = 500, 12
+LINKS = "[...document.querySelectorAll('#backfills a')]"
 
 
 @pytest.fixture(scope="module")
@@ -161,3 +162,42 @@ def test_of_topics_that_cannot_be_read_nobody_says_that_they_hold_nothing(browse
         assert browser.evaluate("document.getElementById('none').hidden")
         told.problem = ""
         browser.wait_for("!document.getElementById('none').hidden", 5)
+
+
+def backfill(job, name, done=250):
+    at = time.time()
+    return order(job, name, at), progress(job, name, at, done)
+
+
+def test_a_row_with_the_focus_goes_on_and_keeps_it_where_rows_change_places(browser):
+    told = Told(*backfill("rides", "fix"), *backfill("rides", "later"))
+    focused = "document.activeElement.closest('tr').cells[1].textContent"
+    with told_pages(browser, told, "backfills"):
+        browser.evaluate(f"{LINKS}[1].focus()")
+        told.take(*backfill("rides", "later", 500))
+        browser.wait_for(f"{LINKS}[1].closest('tr').textContent.includes('50\u00a0%')", 5)
+        assert browser.evaluate(focused) == "later"
+        told.take(*backfill("clicks", "fix"))
+        browser.wait_for(f"{LINKS}.map(link => link.textContent).join() === 'clicks,rides,rides'", 5)
+        assert browser.evaluate(focused) == "later"
+
+
+def test_a_link_that_is_pressed_while_rows_change_is_followed(browser):
+    told = Told(*backfill("rides", "fix"))
+    with told_pages(browser, told, "backfills"):
+        box = browser.evaluate(f"{LINKS}[0].getBoundingClientRect().toJSON()")
+        mouse = {"x": box["x"] + 5, "y": box["y"] + 5, "button": "left", "clickCount": 1}
+        browser.call("Input.dispatchMouseEvent", type="mousePressed", **mouse)
+        told.take(*backfill("clicks", "fix"))
+        browser.wait_for("document.getElementById('counts').textContent.startsWith('2 going on')", 5)
+        browser.call("Input.dispatchMouseEvent", type="mouseReleased", **mouse)
+        browser.wait_for("location.pathname === '/jobs/rides'", 5)
+
+
+def test_the_line_on_a_jobs_pool_goes_on_while_its_link_has_the_focus(browser):
+    told = Told(*fleet(3, time.time()))
+    with told_pages(browser, told, "jobs/orders-000"):
+        browser.evaluate("document.querySelector('#of-pool a').focus()")
+        told.take(pool("shared", time.time(), ["clicks-001", "orders-000"]))
+        browser.wait_for("document.getElementById('of-pool').textContent.includes('yields 2 to clicks-001')", 5)
+        assert browser.evaluate("document.activeElement.textContent") == "shared"

@@ -1,5 +1,5 @@
 // The page of one job: tiles, lines, decisions; new points are added to those that are here.
-import { ago, burn, clock, element, follow, number, rank, seconds, setText, share, up, utc } from "./live.js";
+import { ago, burn, clock, element, follow, number, rank, replaceOthers, seconds, setText, share, up, utc } from "./live.js";
 import { makePlots } from "./plots.js";
 import { showMode } from "./switch.js";
 
@@ -78,8 +78,7 @@ function showPool(pool) {
   if (short) said.push(`the pool is too small from ${utc(short.begin)}, ${number(short.enough)} cores would be enough`);
   if (pool.trouble) said.push(pool.trouble);
   line.append(`${said.filter(Boolean).join("; ")}.`);
-  const old = section.querySelector("p");
-  if (!old.isEqualNode(line) && !old.matches(":focus-within")) old.replaceWith(line);
+  replaceOthers(section, [section.querySelector("h2"), line]);
 }
 
 function redraw() {

@@ -62,14 +62,19 @@ export function follow(address, take) {
   ask();
 }
 
-// Puts the made children into a holder. What is the same stays, with the focus that it may have.
+// Puts the made children into a holder. What is the same stays; the link that has the focus keeps it, wherever it goes.
 export function replaceOthers(holder, made) {
+  if (holder.matches(":active")) return; // a click counts only if what was pressed is there still when it is let go
+  const focused = document.activeElement;
+  const same = () => [...holder.querySelectorAll("a")].filter((link) => link.href === focused.href);
+  const which = same().indexOf(focused); // several rows may be of one job
   made.forEach((one, place) => {
     const old = holder.children[place];
     if (!old) holder.append(one);
-    else if (!old.isEqualNode(one) && !old.matches(":focus-within")) old.replaceWith(one);
+    else if (!old.isEqualNode(one)) old.replaceWith(one);
   });
   while (holder.children.length > made.length) holder.lastElementChild.remove();
+  if (which >= 0 && !focused.isConnected) (same()[which] ?? same().at(-1))?.focus({ preventScroll: true });
 }
 
 // Names each cell of a row by its column, for screens that are too narrow for a table; `table` holds that, or names it.
