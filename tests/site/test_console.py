@@ -18,6 +18,7 @@ from tests.fakes.console_pages import Living, Told, application, served
 
 JOBS, MINUTES = 500, 12
 LINKS = "[...document.querySelectorAll('#backfills a')]"
+SOONER = "const limit = AbortSignal.timeout; AbortSignal.timeout = ms => limit.call(AbortSignal, ms / 20)"
 
 
 @pytest.fixture(scope="module")
@@ -201,3 +202,18 @@ def test_the_line_on_a_jobs_pool_goes_on_while_its_link_has_the_focus(browser):
         told.take(pool("shared", time.time(), ["clicks-001", "orders-000"]))
         browser.wait_for("document.getElementById('of-pool').textContent.includes('yields 2 to clicks-001')", 5)
         assert browser.evaluate("document.activeElement.textContent") == "shared"
+
+
+def test_a_server_that_hangs_is_told_and_asked_again(browser):
+    told = Told(interval("rides", time.time()))
+    with told_pages(browser, told, "jobs/rides"):
+        browser.evaluate(SOONER)
+        told.answers.clear()
+        try:
+            browser.wait_for("document.getElementById('problem').textContent.includes('Airflow does not answer')", 10)
+            browser.evaluate("document.querySelector('button[data-mode=freeze]').click()")
+            browser.evaluate("document.getElementById('change').click()")
+            browser.wait_for("document.getElementById('told').textContent.includes('is not known: look again')", 10)
+        finally:
+            told.answers.set()
+        browser.wait_for("document.getElementById('problem').hidden", 15)

@@ -3,6 +3,7 @@
 const EVERY_MS = 1000;
 const SOON_MS = 150; // while the server reads the topics, so that its first screen is seen when it is there
 const SLOW_MS = 5000; // after a failure
+const HANGS_MS = 15000; // within which an answer is there
 export const up = document.body.dataset.up;
 
 export function element(tag, text, classes) {
@@ -36,7 +37,7 @@ export function follow(address, take) {
   let asking = false; // whoever comes back while an answer is on its way begins no second round beside it
   async function values() {
     try {
-      const answer = await fetch(up + address(), { headers: { accept: "application/json" } });
+      const answer = await fetch(up + address(), { headers: { accept: "application/json" }, signal: AbortSignal.timeout(HANGS_MS) });
       if (answer.ok) return await answer.json();
       tell(await refusal(answer));
     } catch (error) {

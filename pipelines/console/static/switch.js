@@ -4,6 +4,7 @@ import { ago, refusal, setText, up } from "./live.js";
 const dialog = document.getElementById("confirm");
 const buttons = [...document.querySelectorAll("button.mode")];
 const told = document.getElementById("told");
+const HANGS_MS = 60000; // the server itself waits for the broker, about half a minute at most
 const job = document.body.dataset.job;
 let known = null;
 
@@ -25,6 +26,7 @@ async function send(mode, seen) {
       method: "POST",
       headers: { "content-type": "application/json", accept: "application/json", "x-tidecast-console": "1" },
       body: JSON.stringify({ mode, seen, confirmed: job }),
+      signal: AbortSignal.timeout(HANGS_MS),
     });
     setText(told, answer.ok ? `${job} was told to ${mode}.` : await refusal(answer));
     told.classList.toggle("bad", !answer.ok);
