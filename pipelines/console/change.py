@@ -58,7 +58,7 @@ class ModeSwitch:
                 raise
 
     def _word(self, job: str) -> Control | None:
-        """The newest word on the job's mode, as its agent would take it."""
+        """The newest word on the job's mode, as the pages show it."""
         newest = None
         for record in read_records(self._kafka, "control"):
             if record.key == mode_key(job):

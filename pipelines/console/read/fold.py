@@ -72,7 +72,8 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
     Args:
         model: so far; not changed.
         records: with their topics named without the prefix; of jobs with a signing key those that are signed.
-        now: wall time, epoch seconds; messages of over 300 s later are refused.
+        now: wall time, epoch seconds; messages of over 300 s later are refused, but for those that people send: they
+            stand on their topic for as long as nobody sends another one, whose sender has to have seen them.
     """
     messages, refused = list[Any](), 0
     for record in records:
@@ -133,9 +134,7 @@ def read_message(record: Record, now: float) -> Any:
     key = record.key or ""
     if not record.value or not (key.endswith(mode_key("")) or order_key("", "") in key):
         return None
-    message: Any = (
-        decode(Control, record.value, now) if key.endswith(mode_key("")) else decode(ReplayOrder, record.value)
-    )
+    message: Any = decode(Control if key.endswith(mode_key("")) else ReplayOrder, record.value)
     right = mode_key(message.job) if isinstance(message, Control) else order_key(message.job, message.id)
     if key != right:
         raise MessageError(f"job={message.job!r} under the key {record.key!r}")
