@@ -47,16 +47,17 @@ class Polled(Generic[T]):
             every_s: seconds from an answer to the next question.
         """
         self._what, self._read, self._every_s = what, read, every_s
-        self._answer = Answer[T](problem=f"{what}: being asked for.")
+        self._answer = Answer[T]()
         self._lock = threading.Lock()
         self._looked_at, self._runs = 0.0, False
 
     def look(self) -> Answer[T]:
-        """Return the newest answer; the first look begins to ask."""
+        """Return the newest answer; the first look, and the first one after `IDLE_S` without any, begins to ask."""
         with self._lock:
             self._looked_at = time.monotonic()
             begin, self._runs = not self._runs, True
         if begin:
+            self._answer = self._answer._replace(problem=f"{self._what}: being asked for.")  # it may be of hours ago
             threading.Thread(target=self._run, name=f"console {self._what}", daemon=True).start()
         return self._answer
 

@@ -41,12 +41,24 @@ def test_a_neighbour_that_goes_away_leaves_what_was_known_and_is_asked_again():
     wait_until(lambda: not one.look().problem, "it to be back", 20)
 
 
-def test_nobody_is_asked_any_more_once_nobody_looks(monkeypatch):
+def test_nobody_is_asked_once_nobody_looks_and_the_next_look_says_how_old_what_it_finds_is(monkeypatch):
     monkeypatch.setattr(asked, "IDLE_S", 0.0)
-    one = Polled("nobody else", lambda: 1, 0.01)
+    may = threading.Event()
+    may.set()
+
+    def read():
+        may.wait(20)
+        return 1
+
+    one = Polled("nobody else", read, 0.01)
     one.look()
     wait_until(
         lambda: all(thread.name != "console nobody else" for thread in threading.enumerate()), "the thread's end", 20
     )
-    one.look()
-    wait_until(lambda: one.look().value == 1, "an answer", 20)
+    monkeypatch.setattr(asked, "IDLE_S", 120.0)
+    may.clear()
+    found = one.look()
+    assert found.value == 1
+    assert problems(found).startswith("nobody else: being asked for. What is shown of it is ")
+    may.set()
+    wait_until(lambda: not one.look().problem, "an answer", 20)
