@@ -102,7 +102,7 @@ def offload_choice(
 ) -> OffloadChoice | None:
     """Return what is known of a query on its own cluster and on another one, by a decision about it.
 
-    None where that tells too little, or there is no room there.
+    None where that tells too little. Where there is no room its latency is infinite.
 
     Args:
         topology: of the job.
@@ -116,7 +116,7 @@ def offload_choice(
         max((known_number(inputs.get(name)) for name in names), default=0.0)
         for names in (("arrival_rps", "forecast_rps"), ("per_record_s",))
     )
-    if not rps or not per_record_s or not rooms[1]:
+    if not rps or not per_record_s:
         return None
     cores = [topology.clusters[name].executor_cores for name in (home, other)]
     able = [room * own / per_record_s for room, own in zip(rooms, cores, strict=True)]

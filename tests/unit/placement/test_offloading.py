@@ -226,6 +226,29 @@ def test_it_comes_back_after_half_the_stay_where_it_has_room_and_is_quicker(tmp_
         assert told.look(decision(9, inputs={**INPUTS, "arrival_rps": 400.0}))[1][0] == "west"  # not there again soon
 
 
+def test_it_comes_back_from_a_cluster_that_another_query_was_decided_all_of(tmp_path, monkeypatch):
+    parse, join = TWO.blocks
+    away = replace(TWO, blocks=(replace(parse, cluster="east"), replace(join, cluster="east")))
+    larger = tmp_path / "served_adverts.yaml"
+    larger.write_text(FILE.read_text().replace("west: {cores: 2", "west: {cores: 4"))
+    told = Told(tmp_path / "job", monkeypatch, larger, away)
+    told.folder.newest("served_adverts.parse").note_scaled(True)
+    told.folder.note_offloaded("served_adverts.join", OffloadNote("west", "east", told.now - 1800.0))
+    other = replace(decision(3), job="served_adverts.parse")
+    for _ in range(3):
+        found = told.look(decision(2), other)
+    assert found == [("east", 1), ("west", 2)]
+
+
+def test_it_does_not_go_to_a_cluster_that_another_query_was_decided_all_of(tmp_path, monkeypatch):
+    parse, join = TWO.blocks
+    told = Told(tmp_path / "job", monkeypatch, placement=replace(TWO, blocks=(replace(parse, cluster="east"), join)))
+    told.folder.newest("served_adverts.parse").note_scaled(True)
+    for _ in range(5):
+        found = told.look(decision(3), replace(decision(3), job="served_adverts.parse"))
+    assert found == [("east", 1), ("west", 1)]
+
+
 def test_it_does_not_go_to_a_cluster_that_does_not_answer_which_is_said_once(tmp_path, monkeypatch):
     with closing(socket.socket()) as later:
         later.bind(("127.0.0.1", 0))  # and does not listen yet
@@ -262,5 +285,6 @@ def test_what_is_known_of_a_query_here_and_there():
     busy = offload_choice(ADVERTS, (1, 3), "west", "east", 2, {**INPUTS, "forecast_rps": 90.0})
     assert busy.here_s == math.inf and busy.rps == 90.0
     assert offload_choice(ADVERTS, (1, 3), "west", "east", 2, {}) is None
-    assert offload_choice(ADVERTS, (1, 0), "west", "east", 2, INPUTS) is None
+    full = offload_choice(ADVERTS, (1, 0), "west", "east", 2, INPUTS)
+    assert (full.there_s, full.there_rps) == (math.inf, 0.0) and full.here_s == choice.here_s
     assert offload_choice(ADVERTS, (1, 3), "west", "east", 2, {**INPUTS, "arrival_rps": True}) is None
