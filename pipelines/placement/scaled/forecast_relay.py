@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -66,10 +66,12 @@ class ForecastRelay:
             SettingsError: the file of signing keys is wrong.
         """
         self._settings, self._topology, self._wanted = settings, topology, wanted
-        self._follower = Follower(settings.kafka, [*_KINDS], start="latest")
-        self._publisher = Publisher(settings.kafka, **_PATIENCE)
         self._signer = Signer.of(settings.kafka)
         self._signer.check_file()
+        with ExitStack() as opened:
+            self._follower = opened.enter_context(closing(Follower(settings.kafka, [*_KINDS], start="latest")))
+            self._publisher = opened.enter_context(closing(Publisher(settings.kafka, **_PATIENCE)))
+            self._opened = opened.pop_all()
         self._own_until: dict[str, float] = {}
         self._slot_rps: dict[str, float] = {}
 
@@ -96,8 +98,7 @@ class ForecastRelay:
         Raises:
             BrokerError: something that was sent was not accepted.
         """
-        self._follower.close()
-        self._publisher.close()
+        self._opened.close()
 
     def _note_decision(self, said: Decision) -> None:
         """Keep what a slot of a query can do, if its executors follow what is decided, and that tells."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import ExitStack, closing, suppress
 
 from configs.settings import Settings
 from models.placement.elastic.offload import Offload, OffloadRule, offload_choice
@@ -42,11 +42,14 @@ class Offloading:
             SettingsError: the file of signing keys is wrong.
         """
         self._folder, self._topology, self._say = folder, folder.topology(), say
-        self._follower = Follower(settings.kafka, ["decisions", "heartbeats"], start="latest")
-        self._follower.seek_to_time(time.time() - BACK_S)
-        self._modes = Follower(settings.kafka, ["control"])
         self._signer = Signer.of(settings.kafka)
         self._signer.check_file()
+        with ExitStack() as opened:
+            topics = ["decisions", "heartbeats"]
+            self._follower = opened.enter_context(closing(Follower(settings.kafka, topics, start="latest")))
+            self._follower.seek_to_time(time.time() - BACK_S)
+            self._modes = opened.enter_context(closing(Follower(settings.kafka, ["control"])))
+            self._opened = opened.pop_all()
         self._modes_at: dict[str, float] = {}
         self._rule = OffloadRule()
         self._newest: dict[str, Decision] = {}
@@ -94,8 +97,7 @@ class Offloading:
 
     def close(self) -> None:
         """Close the connections."""
-        self._follower.close()
-        self._modes.close()
+        self._opened.close()
 
     def _first_to_go(self, block: BlockApplication) -> tuple[float, float]:
         held = [self._topology.operators[name] for name in block.operators]
