@@ -87,7 +87,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     notes = list[str]()
     if not known:
         notes.append("Nothing was measured in the last ten minutes: planned for the stated rates")
-    if began and not measured and state.running(folder.path / "stack") is None:
+    if began and not measured and not state.is_reserved(folder.path / "stack"):
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if began and folder.has_changed(file):
         notes.append(describe_change(file.name))

@@ -85,7 +85,7 @@ def _apply(file: Path, placement: Placement, factor: float) -> None:
                 print(want_plan(settings, folder, file, placement, factor))
         except ReplanError as error:
             raise UnplannedError(str(error)) from None
-        if state.running(folder.path / "stack") is not None:
+        if state.is_reserved(folder.path / "stack"):
             return
     run_job(with_broker(), file, placement, factor)
 

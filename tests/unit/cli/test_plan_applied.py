@@ -1,6 +1,7 @@
 """`tidecast plan NAME --apply`: what is begun, moved or refused; what runs a job is recorded, and runs nothing."""
 
 import shutil
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
@@ -51,15 +52,14 @@ def test_a_job_that_never_ran_is_begun_as_planned_for_the_load(began):
     assert sum(one.executors for one in more.blocks) > sum(one.executors for one in first.blocks)
 
 
-def test_queries_of_a_job_that_was_begun_move_and_it_is_run_unless_it_runs(began, tmp_path, monkeypatch, capsys):
+def test_queries_of_a_job_that_was_begun_move_and_it_is_run_unless_it_runs(began, tmp_path, capsys):
     plan("adverts", apply=True)
     ((_, planned),) = began
     folder = begun_on("east", tmp_path, planned)
-    monkeypatch.setattr(state, "running", lambda var: True)
-    plan("adverts", apply=True)
+    with closing(state.lock(folder.path / "stack")):  # held by who runs it, also while none of its drivers lives
+        plan("adverts", apply=True)
     assert folder.wanted() == planned and len(began) == 1
     assert "from 3 executors on east to 3 executors on west" in capsys.readouterr().out
-    monkeypatch.setattr(state, "running", lambda var: None)
     plan("adverts", apply=True)
     assert len(began) == 2 and "it stays as it is" in capsys.readouterr().out
 
@@ -80,14 +80,14 @@ def test_a_job_of_another_file_or_of_other_queries_is_left_alone(began, tmp_path
     assert folder.wanted() == before and len(began) == 1
 
 
-def test_queries_are_not_moved_to_a_cluster_that_is_away(began, tmp_path, monkeypatch):
+def test_queries_are_not_moved_to_a_cluster_that_is_away(began, tmp_path):
     plan("adverts", apply=True)
     file = tmp_path / "adverts.yaml"
     file.write_text(file.read_text().replace("price: 0.6", "price: 0.6, master: 'spark://127.0.0.1:1'"))
     folder = begun_on("east", tmp_path, began[0][1])
     before = folder.wanted()
-    monkeypatch.setattr(state, "running", lambda var: True)
-    with pytest.raises(UnplannedError, match=r"cluster west \(spark://127.0.0.1:1\) does not.*The job stays as it is"):
+    away = r"cluster west \(spark://127.0.0.1:1\) does not.*The job stays as it is"
+    with closing(state.lock(folder.path / "stack")), pytest.raises(UnplannedError, match=away):
         plan("adverts", apply=True)
     assert folder.wanted() == before and len(began) == 1
 
