@@ -17,7 +17,10 @@ if TYPE_CHECKING:
 
 KEY = "key"
 """Column by which an operator's records are spread over the partitions of a topic, where it has such a column."""
-_TIMES = {"timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX"}
+_TIMES = {
+    "timestampFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSSXXX", "timestampNTZFormat": "yyyy-MM-dd'T'HH:mm:ss.SSSSSS",
+}  # fmt: skip
+"""Times as they are written; to read them Spark needs no format, and takes any number of digits without one."""
 
 
 def block_frame(
@@ -45,7 +48,7 @@ def decoded(records: DataFrame, schema: StructType) -> DataFrame:
     """Return the records of a topic by their columns; values that are no JSON of these are columns of nulls."""
     from pyspark.sql import functions as F
 
-    parsed = F.from_json(F.col("value").cast("string"), schema, _TIMES)
+    parsed = F.from_json(F.col("value").cast("string"), schema)
     return records.select(parsed.alias("record")).select("record.*")
 
 
