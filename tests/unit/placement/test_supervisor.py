@@ -480,6 +480,24 @@ def test_a_moved_state_names_the_schemas_that_went_with_it_and_an_epoch_without_
     assert sorted(one.name for one in epoch.folder.parent.iterdir()) == ["4", "5", "6", "7"]
 
 
+def test_a_moved_state_names_its_schemas_where_they_are_also_through_a_link(tmp_path):
+    """A launch names the folder to Spark that the link leads to; before there was one, that of its name."""
+    real, var = tmp_path / "disk", tmp_path / "var"
+    real.mkdir()
+    var.symlink_to(real)
+    folder = JobFolder(var / "adverts")
+    folder.begin(FILE, TWO)
+    first, _ = applications_of(folder.topology(), TWO)
+    epoch = folder.begin_epoch(first)
+    noted = checkpoint_of(epoch) / "state" / "0" / "_metadata" / "v2" / "0"
+    noted.parent.mkdir(parents=True)
+    for was in (var, real):
+        noted.write_text(f"file:{was / checkpoint_of(epoch).relative_to(var)}/state/0/_stateSchema/default/0_a")
+        state = checkpoint_of(epoch := folder.begin_epoch(first))
+        noted = state / "state" / "0" / "_metadata" / "v2" / "0"
+        assert noted.read_text() == f"file:{state.resolve()}/state/0/_stateSchema/default/0_a"
+
+
 @pytest.mark.parametrize(
     "text", ["", '{"name": "adverts.join', "[]", '{"name": "adverts.join", "operators": ["join"]}']
 )
