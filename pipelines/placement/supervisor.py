@@ -167,13 +167,14 @@ class Supervisor:
 
     def _see_to_move(self, known: WatchedBlock, block: BlockApplication) -> None:
         """Move a block once there is room, or nobody is to leave; the first of some that exchange places makes room."""
-        movers = [one for one in self._wanted_last if self._cluster(one.name) not in (None, one.cluster)]
+        at = {name: one.epoch.block.cluster for name, one in self._blocks.items() if self._runs(name)}
+        movers = [one for one in self._wanted_last if at.get(one.name, one.cluster) != one.cluster]
         if self._can_move(block):
             self._move(known, block)
-        elif block == movers[0] and self._runs(block.name) and not any(map(self._can_move, movers)):
+        elif block in movers[:1] and not any(map(self._can_move, movers)):
             self._home.end(block.name, STOP_S)
             known.worked_s = None
-            self._say(f"{block.name}: has ended on {self._cluster(block.name)}, where another query is to come first")
+            self._say(f"{block.name}: has ended on {at[block.name]}, where another query is to come first")
 
     def _can_move(self, block: BlockApplication) -> bool:
         """Whether an executor has room beside the blocks that run where one is wanted, or none of these is to leave."""
@@ -187,11 +188,6 @@ class Supervisor:
         taken = executors * cluster.executor_cores + (len(there) + 1) * self._topology.driver_cores
         leave = any(one.name in there and one.cluster != block.cluster for one in self._wanted_last)
         return taken + cluster.executor_cores <= cluster.cores or not leave
-
-    def _cluster(self, name: str) -> str | None:
-        """Where a block runs, or ran last; None: it has not begun."""
-        known = self._blocks.get(name)
-        return None if known is None else known.epoch.block.cluster
 
     def _move(self, known: WatchedBlock, block: BlockApplication) -> None:
         """Hand a block over: it ends, its state goes with it."""

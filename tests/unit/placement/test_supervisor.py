@@ -224,6 +224,24 @@ def test_two_that_exchange_full_clusters_make_room_for_each_other(job):
     assert job.supervisor.settled() and job.state(FIRST) == ["east", "west"]
 
 
+def test_two_make_room_for_each_other_also_where_one_is_to_move_that_does_not_run(job):
+    views, parts = "adverts.views", (("parse",), ("views", "project"), ("join", "count"))
+    first, second, third = (
+        replace(TWO.blocks[0], operators=names, cluster=cluster, executors=executors)
+        for names, cluster, executors in zip(parts, ("east", "west", "east"), (1, 4, 4), strict=True)
+    )
+    job.folder.want(replace(TWO, blocks=(first, second, third)))
+    job.supervisor.start()
+    assert job.supervisor.settled()
+    job.home.processes[FIRST].alive = False
+    job.folder.want(replace(TWO, blocks=(
+        replace(first, cluster="west"), replace(second, cluster="east"), replace(third, cluster="west"),
+    )))  # fmt: skip
+    job.looks(9)
+    assert job.supervisor.settled() and all(one.alive for one in job.home.processes.values())
+    assert (views, "east", 2) in job.home.spawned and (SECOND, "west", 2) in job.home.spawned
+
+
 def test_one_waits_for_another_that_is_to_leave_a_full_cluster(job):
     first, second = TWO.blocks
     job.folder.want(replace(TWO, blocks=(replace(first, executors=1), replace(second, cluster="west", executors=4))))
