@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from typing import Protocol
 
 from models.placement.plan.applications import BlockApplication, applications_of
-from models.placement.plan.moved import place_block
+from models.placement.plan.moved import take_back
 from pipelines.placement.begun import last_tasks_ns
 from pipelines.placement.job_folder import JobFileError, JobFolder
 from pipelines.placement.watched_block import STEADY_S, BlockEpoch, WatchedBlock, is_as_wanted, pause_after
@@ -57,13 +57,15 @@ class Supervisor:
     def start(self) -> None:
         """Start all blocks, upstream first: each once the one before it is at its first batch, works, or was given up.
 
-        `look` goes on then.
+        `look` goes on then, also with one that is wanted elsewhere meanwhile and cannot move yet.
         """
-        for block in self._wanted():
-            self.look_at(block)
-            while (known := self._blocks.get(block.name)) is not None and known.begins():
-                time.sleep(ASK_S)
+        for name in [block.name for block in self._wanted()]:
+            while (block := next((one for one in self._wanted() if one.name == name), None)) is not None:
                 self.look_at(block)
+                known = self._blocks.get(name)
+                if known is None or not known.begins() or not is_as_wanted(known.epoch, block):
+                    break
+                time.sleep(ASK_S)
 
     def look(self) -> None:
         """Start again what has ended, and move what is wanted elsewhere; call it every second or so."""
@@ -226,9 +228,10 @@ class Supervisor:
             if block.name in self._home.processes:
                 self._home.end(block.name)
             if (home := self._worked_before(known.epoch, block)) is not None:
-                back = home.operators, home.cluster, home.executors
-                self._folder.change(lambda now: place_block(self._topology, now, *back))
-                self._say(f"{told}, and goes back to {home.cluster}. {error}")
+                tried, back = (block.cluster, block.executors), (home.cluster, home.executors)
+                self._folder.change(lambda now: take_back(self._topology, now, block.operators, tried, back))
+                at = next((one.cluster for one in self._wanted() if one.name == block.name), home.cluster)
+                self._say(f"{told}, and goes {'back' if at == home.cluster else 'on'} to {at}. {error}")
                 return
         except (OSError, ValueError, subprocess.SubprocessError) as another:
             told = f"{told} ({another})"

@@ -32,6 +32,24 @@ def place_block(
     return Measure(topology, rates_of(topology)).placed(*_parts(changed))
 
 
+def take_back(
+    topology: Topology, placement: Placement, operators: Sequence[str], tried: tuple[str, int], home: tuple[str, int]
+) -> Placement:
+    """Return a placement in which a query is where it worked before; the same one if it is wanted elsewhere by now.
+
+    Args:
+        topology: of the job.
+        placement: of its operators, as is wanted now.
+        operators: of the query.
+        tried: cluster, and executors, with which it was tried in vain.
+        home: cluster, and executors, with which it worked.
+    """
+    own = next((one for one in placement.blocks if one.operators == tuple(operators)), None)
+    if own is None or (own.cluster, own.executors) != tried:
+        return placement
+    return place_block(topology, placement, operators, *home)
+
+
 def keep_executors(
     measure: Measure, made: Placement, was: Placement, scaled: Collection[tuple[str, ...]]
 ) -> Placement:  # fmt: skip

@@ -196,6 +196,68 @@ def test_one_that_is_wanted_on_a_cluster_that_the_job_does_not_have_goes_back_an
     assert "does not begin on north, and goes back to east. The job has no cluster 'north'; it has east, west." in line
 
 
+def test_one_that_is_wanted_elsewhere_while_the_job_begins_goes_there_at_once(job):
+    first, second = TWO.blocks
+    job.folder.want(replace(TWO, blocks=(first, replace(second, cluster="west"))))
+    job.home.away.add("west")
+
+    def moved(seconds):
+        job.sleep(seconds)
+        if SECOND in job.home.processes:
+            job.folder.want(TWO)
+
+    supervising.time.sleep = moved
+    job.supervisor.start()
+    assert job.home.spawned == [(FIRST, "east", 1), (SECOND, "west", 1), (SECOND, "east", 2)]
+    assert job.now < 5 and not any("does not begin" in line for line in job.said)
+
+
+def test_one_that_is_wanted_elsewhere_while_the_one_before_it_begins_begins_there(job):
+    job.home.slow.add(FIRST)
+
+    def moved(seconds):
+        job.sleep(seconds)
+        job.wants("count", "west")
+        job.folder.newest(FIRST).note_work(job.home.processes[FIRST].pid)
+
+    supervising.time.sleep = moved
+    job.supervisor.start()
+    assert job.home.spawned == [(FIRST, "east", 1), (SECOND, "west", 1)]
+
+
+def test_a_job_begins_also_where_one_is_to_make_room_that_waits_for_another_to_leave(job):
+    first, second = (replace(one, executors=4) for one in TWO.blocks)
+    job.folder.want(replace(TWO, blocks=(first, replace(second, cluster="west"))))
+    job.home.slow.add(SECOND)
+
+    def exchanged(seconds):
+        job.sleep(seconds)
+        assert job.now < 100, "the start does not end"
+        if SECOND in job.home.processes:
+            job.folder.want(replace(TWO, blocks=(replace(first, cluster="west"), second)))
+
+    supervising.time.sleep = exchanged
+    job.supervisor.start()
+    assert len(job.home.spawned) == 2
+
+
+def test_one_that_is_given_up_goes_to_where_it_is_wanted_by_now(job):
+    job.supervisor.start()
+    job.home.away.add("west")
+    job.wants("count", "west")
+    job.looks(5)
+    ends, first, second = job.home.end, *TWO.blocks
+
+    def ends_while_a_plan_is_applied(name, grace_s=8.0):
+        job.folder.want(replace(TWO, blocks=(first, replace(second, executors=3))))
+        return ends(name, grace_s)
+
+    job.home.end = ends_while_a_plan_is_applied
+    job.looks(95)
+    assert job.folder.wanted().blocks[1].executors == 3 and job.folder.newest(SECOND).block.executors == 3
+    assert job.home.spawned[2:] == [(SECOND, "west", 2), (SECOND, "east", 3)] and job.supervisor.settled()
+
+
 def test_one_that_is_wanted_at_a_third_place_meanwhile_knows_its_way_home(job):
     job.supervisor.start()
     job.home.away |= {"west", "north"}
