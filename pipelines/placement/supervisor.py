@@ -127,7 +127,8 @@ class Supervisor:
             return self._folder.restate(block)
 
     def _others_begin(self, block: BlockApplication) -> bool:
-        return any(one.begins() for name, one in self._blocks.items() if name != block.name)
+        at = {one.name: one for one in self._wanted_last if one.name != block.name}
+        return any(it.begins() and own in at and is_as_wanted(it.epoch, at[own]) for own, it in self._blocks.items())
 
     def _runs(self, name: str) -> bool:
         return name in self._home.processes and self._home.processes[name].running()

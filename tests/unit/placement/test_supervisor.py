@@ -238,7 +238,10 @@ def test_a_job_begins_also_where_one_is_to_make_room_that_waits_for_another_to_l
 
     supervising.time.sleep = exchanged
     job.supervisor.start()
-    assert len(job.home.spawned) == 2
+    job.home.slow.clear()
+    job.looks(9)
+    assert job.supervisor.settled()
+    assert job.home.spawned[2:] == [(SECOND, "east", 2), (FIRST, "west", 2)]
 
 
 def test_one_that_is_given_up_goes_to_where_it_is_wanted_by_now(job):
