@@ -66,7 +66,9 @@ def check_reachable(settings: Settings, parts: Collection[str]) -> None:
             continue
         named = f"{environment_variable(part)}={address}"
         try:
-            places = [place for one in address.split(",") if (place := _place(one, part == "kafka"))]
+            scheme, _, hosts = address.rpartition("://")
+            scheme = scheme or ("tcp" if part == "broker" else "")
+            places = [place for host in hosts.split(",") if (place := _place(scheme, host))]
         except ValueError as error:
             raise StackError(
                 f"{named}: no address ({error}). Correct it, or unset it to use the embedded one."
@@ -78,9 +80,9 @@ def check_reachable(settings: Settings, parts: Collection[str]) -> None:
             )
 
 
-def _place(address: str, plain: bool) -> tuple[str, int] | None:
-    """Host and port of a URL, or, where it may be `plain`, of `host:port`; None for what has none (yarn, sqlite)."""
-    parts = urlsplit(f"tcp://{address}" if plain and "://" not in address else address)
+def _place(scheme: str, host: str) -> tuple[str, int] | None:
+    """Host and port of one host of a URL, which may have several; None for what has none (yarn, k8s://, sqlite)."""
+    parts = urlsplit(f"{scheme}://{host}")
     if parts.scheme not in _PORTS or not parts.hostname:
         return None
     return parts.hostname, parts.port or _PORTS[parts.scheme]

@@ -1,4 +1,5 @@
 import errno
+import socket
 
 import pytest
 
@@ -30,6 +31,13 @@ def test_a_service_that_does_not_answer_comes_with_one_remedy():
 def test_a_cluster_manager_that_is_no_address_is_not_tried():
     settings = load(spark={"master": "yarn"}, mlflow={"tracking_uri": "databricks"})
     assert doctor._services(settings).ok
+
+
+def test_of_several_masters_one_that_answers_is_enough():
+    with socket.create_server(("127.0.0.1", 0)) as serving:
+        there = f"127.0.0.1:{serving.getsockname()[1]}"
+        assert doctor._services(load(spark={"master": f"spark://127.0.0.1:1,{there}"})).ok
+    assert not doctor._services(load(spark={"master": f"spark://127.0.0.1:1,{there}"})).ok
 
 
 @pytest.mark.parametrize("address", ["host:99999", "host:port", "[::1"])
