@@ -177,11 +177,13 @@ class BottleneckStage:
 
     LASTS = 3  # batches in a row for which it must
     FADE = 0.95  # factor on the weight of past batches with each new one
-    FORGOTTEN = 0.1  # weight of a stage's batches below which it comes no more: 45 batches after a single one
+    FEW = 6  # batches of a stage below which it is one that ran now and then
+    GONE = 45  # batches after the last of these for which it still counts
 
     def __init__(self) -> None:
         self._batches = 0
         self._sums: dict[int, tuple[float, ...]] = {}  # of 1, x, xx, y, xy
+        self._seen: dict[int, tuple[int, int]] = {}  # in how many batches, and which was the last
         self._heaviest, self._for = 0, 0  # tasks of the stage that limits the rate, and for how many batches by now
 
     def add_batch(self, rows: int, stages: Iterable[tuple[int, float]]) -> None:
@@ -198,13 +200,16 @@ class BottleneckStage:
         runs: dict[int, float] = {}
         for tasks, run_s in stages:
             runs[tasks] = runs.get(tasks, 0.0) + run_s
-        faded = {tasks: tuple(self.FADE * one for one in sums) for tasks, sums in self._sums.items()}
         for tasks, run_s in runs.items():
             new = (1.0, float(rows), float(rows) ** 2, run_s, rows * run_s)
-            faded[tasks] = tuple(a + b for a, b in zip(faded.get(tasks, (0.0,) * 5), new, strict=True))
+            old = self._sums.get(tasks, (0.0,) * 5)
+            self._sums[tasks] = tuple(self.FADE * a + b for a, b in zip(old, new, strict=True))
+            self._seen[tasks] = self._seen.get(tasks, (0, 0))[0] + 1, self._batches
+        # A stage that came a few times and no more, as of a command that ran within one batch, limits nothing any more.
+        for tasks, (times, last) in [*self._seen.items()]:
+            if times < self.FEW and self._batches - last > self.GONE:
+                del self._seen[tasks], self._sums[tasks]
         if runs:
-            # A stage that comes no more, as of a command that ran within one batch, limits nothing any more.
-            self._sums = {tasks: sums for tasks, sums in faded.items() if sums[0] >= self.FORGOTTEN}
             before, self._heaviest = self._heaviest, self._find_heaviest()
             self._for = self._for + 1 if self._heaviest == before else 1
 

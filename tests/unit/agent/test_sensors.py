@@ -207,7 +207,15 @@ def test_a_wide_stage_that_came_once_is_a_ceiling_for_a_while_and_no_longer():
     heavy = BottleneckStage()
     for n in range(BottleneckStage.COLD + 60):
         heavy.add_batch(40 + n % 7, [(12, 2.0)] + ([(200, 3.0)] if n == 10 else []))
-        assert heavy.tasks() == (None if n < BottleneckStage.COLD else 200 if 10 <= n < 55 else 12), n
+        assert heavy.tasks() == (None if n < BottleneckStage.COLD else 200 if 10 <= n <= 55 else 12), n
+
+
+def test_a_quiet_night_in_which_few_partitions_get_records_lowers_no_ceiling():
+    """A batch has as many tasks as partitions that received something."""
+    heavy = BottleneckStage()
+    for n in range(350):
+        heavy.add_batch(40 if n < 200 else 3, [(12 if n < 200 else 1 + n % 3, 2.0)])
+    assert heavy.tasks() == 12
 
 
 def test_the_bottleneck_is_found_while_another_thread_adds_stages():
