@@ -59,7 +59,7 @@ def _queries(folder: Any, topology: Any, wanted: Any) -> list[Values]:
         found.append({
             "name": one.name, "operators": list(one.operators), "cluster": one.cluster, "executors": one.executors,
             "at": epoch and epoch.block.cluster, "moves": 0 if epoch is None else epoch.number - 1,
-            "offloaded": note and note._asdict(),
+            "offloaded": note._asdict() if note and note.away == one.cluster else None,
         })  # fmt: skip
     return found
 

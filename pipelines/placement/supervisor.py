@@ -176,7 +176,7 @@ class Supervisor:
             self._move(known, block)
         elif block in movers[:1] and not any(map(self._can_move, movers)):
             self._home.end(block.name, STOP_S)
-            known.worked_s = None
+            known.since_s = known.worked_s = None
             self._say(f"{block.name}: has ended on {at[block.name]}, where another query is to come first")
 
     def _can_move(self, block: BlockApplication) -> bool:

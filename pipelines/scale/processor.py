@@ -186,7 +186,7 @@ class Scaler:
                 memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, contract.executors, now)
                 decided = made.executors, seen.target, executors, reason, codes
                 executors, reason, codes = with_grant(*decided, inputs["pool"])
-        expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": seen.busy}
+        expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": memory.batches.busy}
         return memory, self._record(
             memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=executors,
             reason=reason, codes=codes, inputs=inputs, expected=expected, replay_rps=rate.rps,

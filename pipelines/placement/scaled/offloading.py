@@ -81,7 +81,7 @@ class Offloading:
                     self._heard[said.job] = now_s - max(time.time() - said.wall_time, 0.0)
         for record in self._modes.poll(0.0):
             with suppress(MessageError):
-                word = decode(Control, record.value)
+                word = decode(Control, record.value, time.time())  # of a clock that is ahead the agent refuses it, too
                 self._signer.check_record(record, word.job)
                 before = self._modes_at.get(word.job, 0.0)
                 if word.mode is not None and word.wall_time >= before - FUTURE_S:  # as the agent takes it

@@ -37,7 +37,7 @@ class KeyState:
         affinity: the declared set it belongs to.
         version: its newest, -1 before any.
         count: versions stored, counted only for a key with a rule.
-        puts: versions put; surplus ones are deleted at every 16th.
+        puts: versions put since surplus ones were looked for last, or since any; that is at every `keep.slack`-th.
     """
 
     key: str

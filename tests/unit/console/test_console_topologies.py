@@ -43,16 +43,20 @@ def test_one_that_was_begun_has_its_plan_and_where_its_queries_are(settings, beg
     first = applications_of(begun.topology(), begun.wanted())[0]
     begun.begin_epoch(first)
     begun.begin_epoch(first._replace(cluster="elsewhere"))
-    begun.note_offloaded(first.name, OffloadNote(first.cluster, "elsewhere", NOW))
+    begun.note_offloaded(first.name, OffloadNote("home", first.cluster, NOW))
     (found,) = read_topologies(settings)
     assert found["plan"]["since"] == begun.wanted_since_s() and found["plan"]["price"] == begun.wanted().price
     query = next(one for one in found["queries"] if one["name"] == first.name)
     assert (query["cluster"], query["at"], query["moves"]) == (first.cluster, "elsewhere", 1)
-    assert query["offloaded"] == {"home": first.cluster, "away": "elsewhere", "since_s": NOW, "left": False}
+    assert query["offloaded"] == {"home": "home", "away": first.cluster, "since_s": NOW, "left": False}
     assert all(one["at"] is None for one in found["queries"] if one["name"] != first.name)
-    begun.note_offloaded(first.name, OffloadNote(first.cluster, "elsewhere", NOW, left=True))
-    (found,) = read_topologies(settings)
-    assert all(one["offloaded"] is None for one in found["queries"])
+    for moved_back in (
+        OffloadNote("home", first.cluster, NOW, left=True),
+        OffloadNote(first.cluster, "elsewhere", NOW),
+    ):
+        begun.note_offloaded(first.name, moved_back)  # who off-loads may not have looked since
+        (found,) = read_topologies(settings)
+        assert all(one["offloaded"] is None for one in found["queries"])
 
 
 def test_a_query_is_shown_as_its_job_is_measured_with_what_was_advised(settings, begun):
