@@ -74,9 +74,9 @@ def _verdict(seen: MeasuredJob, acting: Acting) -> str:
 
 
 def _tiles(seen: MeasuredJob, acting: Acting) -> list[Tile]:
-    was, would, budget_s = acting.measured, acting.acting, seen.contract.error_budget * acting.seconds
+    was, would, budget_s = acting.measured, acting.acting, seen.contract.error_budget * seen.produced_s
     found = [
-        Tile("Late seconds when acting", number(would.late_s), f"of {number(acting.seconds)} s",
+        Tile("Late seconds when acting", number(would.late_s), f"of {number(seen.produced_s)} s",
              f"{number(was.late_s)} were; {number(budget_s)} are allowed", would.late_s <= budget_s),
         Tile("Executor-hours when acting", number(would.executor_h, 2), "h",
              f"{number(was.executor_h, 2)} were there: {_change(would.executor_h, was.executor_h)}"),

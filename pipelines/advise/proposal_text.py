@@ -30,8 +30,8 @@ def format_proposal(observed: ObservedJob, proposal: ProposedContract) -> str:
     head = [
         f"By `tidecast contract init {stated['job']}`, from {days} of load{left_out if observed.unmeasured_s else ''}.",
         f"In its twin, over this load in {SEEDS} futures under {POLICY}, {share(proposal.outcome.late_share, 2)} of "
-        f"the seconds are late; it takes {number(hours, 1)} executor-hours, {number(observed.seen.executor_hours, 1)} "
-        "were there.",
+        f"the seconds of production are late; it takes {number(hours, 1)} executor-hours, "
+        f"{number(observed.seen.executor_hours, 1)} were there.",
         f"With the executors that were there its twin has {share(observed.repeated, 2)} of the seconds of production "
         f"late over {kept_s:g} s, where {share(float(np.mean(latency_s > kept_s)), 2)} were; the nearer, the more "
         "it is to be trusted.",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from configs.contract import Contract
 from models.policy.core.capacity import Floats
 from models.twin.advice.serve import act, hear_last_value
@@ -17,7 +19,7 @@ class ContractOutcome:
 
     Attributes:
         contract: that was tried.
-        late: (futures,) share of the seconds that were late.
+        late: (futures,) share of the seconds of production that were late, as a promise counts them.
         executor_s: (futures,) executor-seconds, from the request of an executor on.
         asked: most executors that were asked for.
         seconds: of the load.
@@ -31,7 +33,7 @@ class ContractOutcome:
 
     @property
     def late_share(self) -> float:
-        """Share of the seconds that were late, mean of the futures."""
+        """Share of the seconds of production that were late, mean of the futures."""
         return float(self.late.mean())
 
     @property
@@ -57,4 +59,6 @@ def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Fore
         twin, least=bounds.min, most=bounds.max, cores=bounds.cores, latency_target_s=contract.latency_target_s
     )
     found = act(job, contract, arrived, ahead or hear_last_value(arrived, contract))
-    return ContractOutcome(contract, found.violation, found.executor_s, int(found.targets.max()), len(arrived) - 1)
+    seconds, produced = len(arrived) - 1, max(np.count_nonzero(np.diff(arrived) > 0), 1)
+    late = found.violation * (seconds / produced)
+    return ContractOutcome(contract, late, found.executor_s, int(found.targets.max()), seconds)
