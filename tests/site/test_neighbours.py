@@ -37,7 +37,7 @@ def test_the_ring_closes_and_counts_are_exact(row, request):
 @pytest.mark.parametrize("row", ["yarn", "services"])
 def test_the_plan_provides_for_more_than_what_raises_take_there(row, request):
     found = request.getfixturevalue(row)
-    assert found["planned_s"] > found["lead_s"] > 0
+    assert found["starts"] >= 1 and found["planned_s"] > found["took_s"] > 0
 
 
 def test_executors_are_as_many_as_the_application_masters_core_leaves(yarn):

@@ -79,7 +79,8 @@ def over_loads(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     A load's is `ratio`, `any`, and `least`: where none of a way's arms keeps the limit, its slowest one counts, as to
     keep it would take longer still; those of each load are `loads`. Also `keeping`, on how many of the loads a way, and
     `ours`, keeps it, None while arms are missing that may; `n`, sessions with a replay; `p99_ratio`, ours ÷ live alone,
-    of the worst load; `inexact`, sessions whose finished replay did not see just its range.
+    of the worst load; `finished`, sessions whose replay was done; `inexact`, those of which it did not see just its
+    range.
     """
     found: dict[str, Any] = {"ours": {"keeping": _keeping(parts, (OURS,))}}
     for way, names in RIVALS.items():
@@ -93,6 +94,7 @@ def over_loads(parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
     return {
         **found, "n": sum(arm["n"] for arm, _ in arms), "p99_ratio": max(ours) if len(ours) == len(LOADS) else None,
         "inexact": sum(arm["inexact"] for arm, _ in arms) if arms else None,
+        "finished": sum(arm["finished"] for arm, _ in arms),
     }  # fmt: skip
 
 

@@ -76,7 +76,8 @@ def summarise(kept: Mapping[str, list[dict[str, Any]]]) -> dict[str, Any]:
     seen = {part: [one for one in found if one is not None] for part, found in back.items()}
     return {
         "kept": {**ran, **beyond}, "ran": len(ran), "cells": len(TABLE), "passed": passed,
-        "sessions": sum(map(len, ran.values())),
+        "sessions": sum(map(len, ran.values())), "fewest": min(map(len, ran.values()), default=0),
+        "further_fewest": min(map(len, beyond.values()), default=0),
         "slowest_s": {part: max(found) for part, found in seen.items() if found},
         "refused": sum(any(one["command"] for one in sessions) for sessions in ran.values()),
         "faults": dict(FAULTS), "corrupted": dict(CORRUPTED), "further_ran": len(beyond),

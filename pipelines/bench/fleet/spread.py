@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shutil
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
@@ -31,7 +32,7 @@ def measure_spread(settings: Settings) -> dict[str, Any]:
 
     Returns:
         `every_s`; `turns`: for each, by number of jobs (text), what `compare_partitions` returns; `cpu_ms`: medians by
-        number of jobs and of partitions; the sums of `decisions`, `differ` and `differ_alone`.
+        number of jobs and of partitions; `ratios` of `ratios_of`; the sums of `decisions`, `differ` and `differ_alone`.
 
     Raises:
         Exception: as `compare_partitions`.
@@ -45,7 +46,31 @@ def measure_spread(settings: Settings) -> dict[str, Any]:
     }
     compared = [found for turn in turns for found in turn.values()]
     sums = {name: sum(one[name] for one in compared) for name in ("decisions", "differ", "differ_alone")}
-    return {"every_s": EVERY_S, "turns": turns, "cpu_ms": cpu_ms, **sums}
+    return {"every_s": EVERY_S, "turns": turns, "cpu_ms": cpu_ms, "ratios": ratios_of(turns), **sums}
+
+
+def ratios_of(turns: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """Return medians of ratios within a turn, whose two sides ran one soon after the other, on the same computer.
+
+    Args:
+        turns: as `measure_spread` returns them, at least one.
+
+    Returns:
+        `jobs`: by number of partitions (text), the most jobs ÷ the fewest; `partitions`: by number of jobs, the most
+        partitions ÷ the fewest; `n`, how many turns.
+    """
+
+    def within(jobs: int, partitions: int, other_jobs: int, other_partitions: int) -> float:
+        sides = (jobs, partitions), (other_jobs, other_partitions)
+        each = [[turn[str(one)]["cpu_ms"][str(n)] for one, n in sides] for turn in turns]
+        return float(median(of / over for of, over in each))
+
+    fewest, most = min(COUNTED), max(COUNTED)
+    return {
+        "jobs": {str(n): within(most, n, fewest, n) for n in PARTITIONS},
+        "partitions": {str(jobs): within(jobs, max(PARTITIONS), jobs, min(PARTITIONS)) for jobs in COUNTED},
+        "n": len(turns),
+    }
 
 
 def _turn(folder: Path) -> dict[str, dict[str, Any]]:

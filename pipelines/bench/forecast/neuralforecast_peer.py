@@ -1,7 +1,8 @@
 """Time neuralforecast's GRU on a series; run by the interpreter of an environment that has neuralforecast.
 
-Standard input: JSON of values, horizon, hidden, updates, context, levels. The last line of standard output: JSON of
-fit_s, predict_s, cpu_s (of both) and the version. Imports and the reading of the series are not counted.
+Standard input: JSON of values, horizon, hidden, updates, context, levels, rows (of an update). The last line of
+standard output: JSON of fit_s, predict_s, cpu_s (of both) and the version. Imports and the reading of the series are
+not counted.
 """
 
 import json
@@ -34,7 +35,8 @@ def main() -> None:
     )
     model = GRU(
         h=asked["horizon"], input_size=asked["context"], encoder_n_layers=1, encoder_hidden_size=asked["hidden"],
-        decoder_hidden_size=asked["hidden"], max_steps=asked["updates"], loss=MQLoss(quantiles=asked["levels"]),
+        decoder_hidden_size=asked["hidden"], decoder_layers=1, max_steps=asked["updates"],
+        windows_batch_size=asked["rows"], loss=MQLoss(quantiles=asked["levels"]),
         scaler_type="robust", random_seed=7, accelerator="cpu", enable_progress_bar=False, logger=False,
         enable_model_summary=False, enable_checkpointing=False,
     )  # fmt: skip

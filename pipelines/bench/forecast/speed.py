@@ -78,7 +78,7 @@ def _time_peer(peer: Path, older: Series, horizon: int, made: int, plan: Trainin
     known = older.values[np.isfinite(older.values)]
     request = {
         "values": known.tolist(), "horizon": horizon, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,
-        "levels": LEVELS,
+        "levels": LEVELS, "rows": plan.lanes,
     }  # fmt: skip
     return run_peer(peer, _PEER, request, "neuralforecast")
 

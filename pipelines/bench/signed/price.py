@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from pipelines.bench.signed.pairs import PAIRS, Pair, Query, Work
+from pipelines.figures.written import find_commit
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -86,7 +87,7 @@ def measure_price(
     Returns:
         `operators`: per name `own` (Spark's own operators do it), `rows` (records per run), `files`, `plain_rps` and
         `signed_rps` (medians, records/s), `ratio` (median of signed ÷ plain), its 95 % interval `low` to `high`,
-        `pairs`; `worst`, the least ratio among Spark's own.
+        `pairs`, `commit`; `worst`, the least ratio among Spark's own.
     """
     cases = [PricedCase(pair, text) for text in (False, True) for pair in PAIRS if not text or pair.work == "passing"]
     operators = {case.name: one for case in cases if (one := _kept(kept, case, size)) is not None}
@@ -134,7 +135,7 @@ def _compare(spark: SparkSession, case: PricedCase, source: Path, size: PriceEff
     ratios = [signed / plain for plain, signed in zip(found["plain"], found["signed"], strict=True)]
     low, high = median_interval(ratios)
     return {
-        "own": pair.own, "rows": _rows(case, size), "files": size.files,
+        "commit": find_commit(), "own": pair.own, "rows": _rows(case, size), "files": size.files,
         "plain_rps": statistics.median(found["plain"]), "signed_rps": statistics.median(found["signed"]),
         "ratio": statistics.median(ratios), "low": low, "high": high, "pairs": size.pairs,
     }  # fmt: skip

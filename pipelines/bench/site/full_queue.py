@@ -26,6 +26,8 @@ POLICY = "static"
 FULL_S, PATIENCE_S = 25.0, 300.0
 """Wall seconds for which the queue stays full once that was said, and within which it has to be said."""
 NODES_MORE = 2
+TOLD_S = 3.0
+"""Wall seconds after which a decision knows what an outcome has said: one may be on its way."""
 
 
 def full_queue(settings: Settings, folder: Path) -> dict[str, Any]:
@@ -37,10 +39,10 @@ def full_queue(settings: Settings, folder: Path) -> dict[str, Any]:
 
     Returns:
         `produced` and `counted` (records); `said` (the agent's outcome, in words; "": none) and `shown` (lines of
-        `tidecast job show` meanwhile); `decided`, the first decision that knows it; `ups_while_full` (decisions that
-        asked for more once no room was known); `executors` while it was full, and `most_executors` afterwards; `came`
-        (outcomes of that raise once there was room), `starts` (raises of which the lead time was learned); `planned_s`,
-        seconds, before it was full and after.
+        `tidecast job show` meanwhile); `decided`, the first decision that knows it, of so many that are `named`;
+        `ups_until_room` (decisions that asked for more from TOLD_S after it was said until there was room); `executors`
+        while it was full, and `most_executors` afterwards; `came` (outcomes of that raise once there was room),
+        `starts` (raises of which the lead time was learned); `planned_s`, seconds, before it was full and after.
 
     Raises:
         JarsError, JavaError, StackError, DemoError, ...: a service or the job does not start or ends.
@@ -85,7 +87,8 @@ def judge(run_dir: Path) -> dict[str, Any]:
     leads = [one["inputs"]["lead"] for one in decisions if "lead" in one["inputs"]]
     return {
         "said": full[0]["reason"] if full else "", "decided": known[0]["reason"] if known else "",
-        "ups_while_full": sum("up" in one["codes"] for one in known),
+        "ups_until_room": sum("up" in one["codes"] for one in decisions if since + TOLD_S < one["wall_time"] < until),
+        "named": len(known),
         "executors": min((one["executors"] for one in metrics if since <= one["wall_time"] < until), default=None),
         "most_executors": max(one.get("executors") or 0 for one in metrics),
         "came": len(came), "starts": leads[-1]["starts"],

@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime, timedelta
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import numpy as np
 
 from configs.settings import Settings
+from models.policy.live.learned_lead import read_start
 from pipelines.demo.progress import Screen
 from pipelines.demo.run import STAGES, create_run_dir, left_alive, list_failures, run_stages, update_run_json
 from pipelines.kafka.topics import create_topics
@@ -103,7 +105,8 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
     Returns:
         `failures` (in words; empty: none), `faults` (their number), `produced`, `counted`, `executors_lost`,
         `most_executors`, `raises` and `releases` that outcomes confirmed, `by_forecast` (raises among them that the
-        forecast caused), `lead_s` (median of what raises took, None without one), `planned_s`, `seconds` of it all.
+        forecast caused), `lead_s` (median of the lead time as learned, from `starts` raises), `took_s` (median of what
+        raises took by their outcomes; None without one), `planned_s`, `seconds` of it all.
 
     Raises:
         DemoError, OrchestratorError, BrokerError, RegistryError, RunError, OSError: a stage did not get through.
@@ -122,6 +125,7 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
     # A neighbour goes away in the only minute, so that a raise by the forecast may end otherwise than it would.
     failures = [*list_failures(summary | {"forecast_scale_ups_confirmed": 1}, facts), *screen.failed]
     outcomes = [one for one in json_lines(run_dir / "outcomes.jsonl") if one["status"] == "confirmed"]
+    took = [start.seconds for one in outcomes if (start := read_start(one)) is not None]
     leads = [one["inputs"]["lead"] for one in json_lines(run_dir / "decisions.jsonl") if "lead" in one["inputs"]]
     return {
         **{name: summary[name] for name in ("produced", "counted", "executors_lost")},
@@ -130,7 +134,8 @@ def close_ring(stack: Stack, plan: Sequence[Timed]) -> dict[str, Any]:
         "raises": sum(one["executors_after"] > one["executors_before"] for one in outcomes),
         "releases": sum(one["executors_after"] < one["executors_before"] for one in outcomes),
         "by_forecast": summary["forecast_scale_ups_confirmed"],
-        "lead_s": leads[-1].get("median_s") if leads else None,
+        "lead_s": leads[-1].get("median_s") if leads else None, "starts": leads[-1].get("starts", 0) if leads else 0,
+        "took_s": median(took) if took else None,
         "planned_s": leads[-1].get("planned_s") if leads else None,
         "seconds": round(time.time() - began),
     }  # fmt: skip

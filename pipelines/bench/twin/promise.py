@@ -22,6 +22,7 @@ from models.twin.sim.job import TwinError
 from pipelines.backtest.load import read_load
 from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, half_of, label_of
 from pipelines.bench.twin.lead_change import measure_change, summarise_change
+from pipelines.figures.written import find_commit
 from pipelines.workers import worker_pool
 
 WITHIN, BEYOND = 1.25, 2.0
@@ -48,8 +49,8 @@ def measure_promise(
         What `judge_together` makes of all cells; `leads`, the same by lead time (rows of a table), and `halves`, of
         either half of the loads (by a hash of their names); `beside_defaults`, executor-hours ÷ those of shipped
         policies, median of `n_defaults`; `change`, see `measure_change`; and `parts`, one per load and lead time:
-        `load`, `lead_s`, `believed_s` (what the contract states), `cells` (fields of `SteeredCell`, and `judged`),
-        `defaults` (fields of `DefaultCell`), and `why` nothing was judged ("" if it was).
+        `commit`, `load`, `lead_s`, `believed_s` (what the contract states), `cells` (fields of `SteeredCell`, and
+        `judged`), `defaults` (fields of `DefaultCell`), and `why` nothing was judged ("" if it was).
 
     Raises:
         SeriesError, TraceError: a load cannot be read; those before it are printed.
@@ -108,8 +109,8 @@ def judge_loads(names: Sequence[str], lead_s: float, days: float) -> list[dict[s
     setup, parts, scenarios = Setup(lead_s=lead_s), dict[str, dict[str, Any]](), dict[str, Scenario]()
     for name in names:
         parts[name] = {
-            "load": label_of(name), "lead_s": lead_s, "believed_s": believed_lead_s(name, lead_s),
-            "cells": [], "defaults": [], "why": "",
+            "commit": find_commit(), "load": label_of(name), "lead_s": lead_s,
+            "believed_s": believed_lead_s(name, lead_s), "cells": [], "defaults": [], "why": "",
         }  # fmt: skip
         try:
             scenarios[name] = _scenario(name, setup, days)
