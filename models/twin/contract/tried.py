@@ -59,6 +59,6 @@ def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Fore
         twin, least=bounds.min, most=bounds.max, cores=bounds.cores, latency_target_s=contract.latency_target_s
     )
     found = act(job, contract, arrived, ahead or hear_last_value(arrived, contract))
-    seconds, produced = len(arrived) - 1, max(np.count_nonzero(np.diff(arrived) > 0), 1)
+    seconds, produced = len(arrived) - 1, max(int(np.count_nonzero(np.diff(arrived) > 0)), 1)
     late = found.violation * (seconds / produced)
     return ContractOutcome(contract, late, found.executor_s, int(found.targets.max()), seconds)
