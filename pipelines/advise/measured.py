@@ -13,6 +13,7 @@ from models.policy.core.capacity import Floats, parallelism
 from models.twin.advice.facts import BatchTimes, Facts, summarise_times
 from models.twin.calibration.fit import UnfinishedFitError, fit_job
 from models.twin.calibration.measurements import MeasuredBatches, Startups
+from models.twin.contract.tried import produced_s
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit.from_lake import measurements_from_rows
 
@@ -71,7 +72,7 @@ class MeasuredJob:
     @property
     def produced_s(self) -> int:
         """Seconds of the load in which anything was produced, at least 1; the others cannot be late."""
-        return max(int(np.count_nonzero(np.diff(self.arrived) > 0)), 1)
+        return produced_s(self.arrived)
 
     @property
     def executor_hours(self) -> float:

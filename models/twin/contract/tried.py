@@ -42,6 +42,11 @@ class ContractOutcome:
         return self.late_share <= self.contract.error_budget
 
 
+def produced_s(arrived: Floats) -> int:
+    """Return the seconds in which anything was produced, at least 1, of (T + 1,) records before each second."""
+    return max(int(np.count_nonzero(np.diff(arrived) > 0)), 1)
+
+
 def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Foresight | None = None) -> ContractOutcome:
     """Serve a load under the shipped policy, steered by a contract's promise; equal seeds give equal futures.
 
@@ -59,6 +64,6 @@ def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Fore
         twin, least=bounds.min, most=bounds.max, cores=bounds.cores, latency_target_s=contract.latency_target_s
     )
     found = act(job, contract, arrived, ahead or hear_last_value(arrived, contract))
-    seconds, produced = len(arrived) - 1, max(int(np.count_nonzero(np.diff(arrived) > 0)), 1)
-    late = found.violation * (seconds / produced)
+    seconds = len(arrived) - 1
+    late = found.violation * (seconds / produced_s(arrived))
     return ContractOutcome(contract, late, found.executor_s, int(found.targets.max()), seconds)
