@@ -81,7 +81,7 @@ class Figure:
         command: the command line that measures again.
         commit: of the code; None where it is not known.
         date: ISO date.
-        machine: cores and memory.
+        machine: cores, their speed and memory.
         seconds: the run took; None where it is not known.
         rows: what is judged and shown.
         data: JSON values, all that the command found.

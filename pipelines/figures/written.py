@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import shlex
 import subprocess
@@ -19,6 +20,7 @@ from pipelines.figures.form import Figure
 from pipelines.whole_json import write_json_text
 
 GIB = 1024**3
+LOOP_STEPS = 100_000
 OUTPUTS = ("--json", "--page")
 FIGURES = "docs/figures"
 RELEASED = ROOT / "COMMIT"
@@ -92,7 +94,20 @@ def find_commit() -> str | None:
     return f"{found}-dirty" if differ else found
 
 
+@functools.cache
 def describe_machine() -> str:
-    """Describe the machine by usable cores and memory (GiB), e.g. "8 cores, 16 GB"."""
+    """Describe the machine by usable cores, their speed and memory (GiB), e.g. "8 cores (30 M Python steps/s), 16 GB".
+
+    The speed is that of a loop that adds squares, by CPU time, the best of five: seconds of two machines compare by it.
+    """
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
-    return f"{cores} cores, {psutil.virtual_memory().total / GIB:.0f} GB"
+    steps_s = max(LOOP_STEPS / _time_loop() for _ in range(5))
+    return f"{cores} cores ({steps_s / 1e6:.2g} M Python steps/s), {psutil.virtual_memory().total / GIB:.0f} GB"
+
+
+def _time_loop() -> float:
+    began = time.process_time()
+    total = 0
+    for step in range(LOOP_STEPS):
+        total += step * step
+    return time.process_time() - began
