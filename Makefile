@@ -46,7 +46,7 @@ run: setup ## The main job: history, training, serving, a live day on real execu
 
 # Three workers, for tests wait more than they compute. A file at a time, or all that share Spark or Airflow: the ring
 # is the first of one of them, and the others give way to it (tests/conftest.py).
-test: setup ## The whole test suite.
+test: setup ## All tests but those on real neighbours (test-site).
 ifeq ($(strip $(ARGS)),)
 	@$(BIN)/pytest tests -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10
 else
