@@ -81,7 +81,7 @@ doctor: $(VENV)/.ready ## What is missing on this computer and how to get it.
 lock: $(UV) ## Refresh requirements.lock from requirements.in.
 	$(UV) pip compile requirements.in -p 3.11 --upgrade --no-header --no-annotate -q -o requirements.lock
 
-wheel: $(UV) ## Build the wheel of the agent into dist/.
+wheel: $(UV) ## Build the wheel of the agent into dist/; its version rises with each commit (docker/version.py).
 	$(UV) build --wheel -q -o dist
 
 release: $(UV) ## Wheel and image of the newest commit, the same bytes each time, with checksums, into dist/; refused where files differ.

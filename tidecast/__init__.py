@@ -1,5 +1,7 @@
 """What a user's Spark job imports: `attach(query, job="orders")` reports metrics and, when asked, applies decisions."""
 
+from importlib import metadata
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tidecast.control import WALL, Clock
@@ -16,4 +18,15 @@ def __getattr__(name: str) -> Any:
         from tidecast import agent
 
         return getattr(agent, name)
+    if name == "__version__":
+        return _find_version()
     raise AttributeError(f"module 'tidecast' has no attribute {name!r}")
+
+
+def _find_version() -> str:
+    """The wheel's; "source" in a clone, whose metadata are those of its setup, and where none is installed."""
+    try:
+        version = metadata.version(__name__)
+    except metadata.PackageNotFoundError:
+        return "source"
+    return "source" if (Path(__file__).parents[1] / ".git").exists() else version

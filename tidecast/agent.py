@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import tidecast
 from tidecast.arrivals import SAMPLE_S, Arrivals
 from tidecast.commands import Commands
 from tidecast.connection.environment import ADDRESS, PREFIX, SIGNING_KEY
@@ -127,7 +128,8 @@ def attach(
     known = ", ".join(state.topics) or "unknown yet"
     later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"
     later += "" if signing is None else "; signed messages alone are obeyed"
-    log.info("%s: attached, observing, topics %s; Tidecast's broker is %s%s", job, known, address, later)
+    told = (job, tidecast.__version__, known, address, later)
+    log.info("%s: attached, observing, release %s, topics %s; Tidecast's broker is %s%s", *told)
     return agent
 
 

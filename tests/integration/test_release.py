@@ -7,6 +7,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from configs.settings import ROOT
 from tests.integration.test_wheel import uv
@@ -29,7 +30,9 @@ def git(folder, *words):
 def clone(tmp_path):
     """What a wheel needs, committed."""
     made = tmp_path / "clone"
-    for name in ("docker/release", "docker/Dockerfile", "pyproject.toml", "LICENSE", ".gitignore"):
+    for name in (
+        "docker/release", "docker/version.py", "docker/Dockerfile", "pyproject.toml", "LICENSE", ".gitignore",
+    ):  # fmt: skip
         (made / name).parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(ROOT / name, made / name)
     shutil.copytree(ROOT / "tidecast", made / "tidecast", ignore=shutil.ignore_patterns("__pycache__"))
@@ -68,6 +71,20 @@ def test_the_same_commit_makes_the_same_bytes_and_its_labels_say_which(clone, tm
         assert words in noted[0]
     assert commit in noted and f"{made_at} " in noted[-1]
     assert not any(line.startswith("dist") for line in noted)  # what is not committed is not in it
+
+
+def test_the_next_commit_makes_a_version_that_is_newer(clone, tmp_path):
+    assert release(clone, tmp_path).returncode == 0
+    later = str(int(git(clone, "log", "-1", "--format=%ct")) + 1)
+    with (clone / "LICENSE").open("a") as file:
+        file.write("\n")
+    subprocess.run(
+        ["git", *AUTHOR, "commit", "-qam", "later"], cwd=clone, check=True,
+        env=os.environ | {"GIT_COMMITTER_DATE": f"{later} +0000"},
+    )  # fmt: skip
+    assert release(clone, tmp_path).returncode == 0
+    first, second = sorted(Version(wheel.name.split("-")[1]) for wheel in (clone / "dist").glob("*.whl"))
+    assert second > first >= Version("0.1.0.post20260101000000")
 
 
 @pytest.mark.parametrize("change", ["tidecast/agent.py", "stray.py"])

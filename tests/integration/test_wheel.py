@@ -22,11 +22,14 @@ from tidecast.messages import MetricSample, decode
 pytestmark = pytest.mark.integration
 
 STRANGER = """
+import logging
 import sys
 from pyspark.sql import SparkSession
 from tidecast import attach
 
 broker, topic, jars, checkpoint = sys.argv[1:]
+logging.basicConfig()
+logging.getLogger("tidecast").setLevel(logging.INFO)
 spark = (
     SparkSession.builder.master("local[1]")
     .config("spark.jars", jars)
@@ -94,6 +97,11 @@ def test_the_wheel_holds_the_agent_alone(wheel):
     assert [need.split("<")[0].split(">")[0] for need in needs] == ["kafka-python"]
 
 
+def test_what_is_installed_tells_its_release(wheel, stranger, tmp_path):
+    told = run(str(stranger), "-I", "-c", "import tidecast; print(tidecast.__version__)", cwd=tmp_path).strip()
+    assert told == wheel.name.split("-")[1] and ".post" in told
+
+
 @pytest.mark.parametrize("generic", ["models", "pipelines", "configs", "dags", "numpy", "pydantic"])
 def test_nothing_generic_lands_in_the_users_environment(stranger, tmp_path, generic):
     done = subprocess.run([stranger, "-c", f"import {generic}"], capture_output=True, text=True, cwd=tmp_path)
@@ -107,7 +115,7 @@ def test_the_command_says_where_the_pipeline_is(stranger, tmp_path):
     assert "make run" in done.stderr
 
 
-def test_a_job_of_its_own_is_observed(stranger, broker, empty_topics, tmp_path):
+def test_a_job_of_its_own_is_observed(wheel, stranger, broker, empty_topics, tmp_path):
     script, log = tmp_path / "job.py", tmp_path / "log"
     script.write_text(STRANGER)
     topic, connector = empty_topics.topic("events"), ",".join(jars.jar_paths("connector"))
@@ -141,3 +149,4 @@ def test_a_job_of_its_own_is_observed(stranger, broker, empty_topics, tmp_path):
     assert all(m.job == "stranger" and m.mode == "observe" for m in seen)
     assert max(m.arrival_rps for m in seen if m.kind == "interval") > 1
     assert all(m.span_s < 60 for m in seen)
+    assert f"stranger: attached, observing, release {wheel.name.split('-')[1]}, topics " in log.read_text()

@@ -60,7 +60,7 @@ def test_an_overlay_is_as_the_newest_schema_has_it(built):
 def test_an_overlay_names_image_namespace_and_what_it_has_made(built):
     assert {one["metadata"]["namespace"] for one in built} == {"tidecast"}
     ours = {one for one in _values(built, "image") if "tidecast" in one}
-    assert ours == {"registry.example.com/tidecast:0.1.0-COMMIT"}
+    assert ours == {"registry.example.com/tidecast:VERSION"}
     made = {(one["kind"], one["metadata"]["name"]) for one in built}
     keys = {"configMapRef": "ConfigMap", "configMap": "ConfigMap", "secretRef": "Secret", "secretKeyRef": "Secret"}
     asked = [(kind, one) for key, kind in keys.items() for one in _values(built, key)]

@@ -34,7 +34,7 @@ class Backup(NamedTuple):
     Attributes:
         files: how many.
         size: of these, bytes.
-        release: version of Tidecast that wrote it.
+        release: of Tidecast that wrote it: version, or "source", and commit.
         written: when, ISO 8601, UTC.
         var: the folder that it is of.
         elsewhere: what belongs to the same deployment and is not in it, for people.

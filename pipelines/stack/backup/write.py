@@ -8,13 +8,14 @@ import os
 import tarfile
 import time
 from collections.abc import Mapping
-from importlib.metadata import version
 from io import BytesIO
 from pathlib import Path
 from typing import IO, Any
 
+import tidecast
 from configs.errors import without_logins
 from configs.settings import Settings
+from pipelines.figures.written import find_commit
 from pipelines.stack.backup.archive import FORM, MANIFEST, SUMS, Backup, BackupError, alone_on, kept_files, links_out
 
 
@@ -43,7 +44,7 @@ def write_backup(settings: Settings, file: Path) -> Backup:
     with alone_on(var):
         before = kept_files(var)
         made = Backup(
-            len(before), sum(size for size, _ in before.values()), version("tidecast"),
+            len(before), sum(size for size, _ in before.values()), _name_release(),
             time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime()), str(var), _elsewhere(settings),
         )  # fmt: skip
         part = file.with_name(f".{file.name}.part")
@@ -57,6 +58,10 @@ def write_backup(settings: Settings, file: Path) -> Backup:
         finally:
             part.unlink(missing_ok=True)
     return made
+
+
+def _name_release() -> str:
+    return " ".join(filter(None, (tidecast.__version__, find_commit())))
 
 
 def _changed(path: Path) -> BackupError:

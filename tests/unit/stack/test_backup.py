@@ -158,6 +158,10 @@ def test_what_is_elsewhere_is_said(old, file, tmp_path):
     assert said[-1] == f"what {old.var_dir / 'lake' / 'far'} leads to" and not any("near" in one for one in said)
 
 
+def test_the_release_is_told_with_its_commit(old, file):
+    assert re.fullmatch(r"\S+ [0-9a-f]{40}(-dirty)?", write_backup(old, file).release)
+
+
 def test_a_login_is_not_told(old, file):
     settings = load(var=old.var_dir, mlflow={"tracking_uri": "https://me:hunter2@mlflow.example/a"})
     said = write_backup(settings, file).elsewhere
