@@ -19,6 +19,7 @@ WAITS_S, LEAST_EVENTS = 10.0, 200
 """Seconds of load that the job has not read when all is taken down; records by which the load is past its warm-up."""
 BUILD = "--pull=never --network=host --build-arg=TORCH= --ulimit=nproc=4000:4000 --ulimit=nofile=10000:10000"
 """Options of `podman build`, which goes by no configuration's limits; packages are PyPI's alone."""
+AIRFLOW, MLFLOW = "airflow-api-server", "mlflow"
 DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts", "maintain_lake")
 UNPAUSE = ("airflow", "dags", "unpause", "--yes", "--treat-dag-id-as-regex", "|".join(DAGS))
 """As docs/deploy.md has it."""
@@ -100,9 +101,9 @@ def deploy(folder: Path) -> dict[str, Any]:
         `up_s`, seconds until all is healthy, and `again_s`, the second time; `champion`, its version; `moved`,
         executors before and after each of the `decisions` that are confirmed; `produced`, records, of which `waited`
         so many for the job when all went down, and `counted`; `lost`, what was there before `down` and is not after
-        it, in words, and `losses`, their number; `sick`, 1 if Airflow's check failed while its database stood still,
-        else 0; `outside`, what was wrong with the listener of `docker/outside.yaml`, in words, and `outside_faults`,
-        their number.
+        it, in words, and `losses`, their number; `sick` and `mlflow_sick`, 1 if the check of Airflow's and of MLflow's
+        server failed while their database stood still, else 0; `outside`, what was wrong with the listener of
+        `docker/outside.yaml`, in words, and `outside_faults`, their number.
 
     Raises:
         SiteError: a tool is missing, or something was not so in time.
@@ -126,7 +127,7 @@ def deploy(folder: Path) -> dict[str, Any]:
             again_s = _up(made)
             counts = _count_the_rest(made)
             after = made.ask(SEEN)
-            sick = _is_seen_sick(made)
+            sick = _list_sick(made)
             opened = ComposeProject(PROJECT, folder, outside.FILE, told=outside.told(folder / "outside"))
             made.compose("down", "-t", "60", profile="demo")
             opened.compose("up", "-d", "--no-deps", "kafka")
@@ -139,7 +140,8 @@ def deploy(folder: Path) -> dict[str, Any]:
     return {
         "up_s": round(up_s), "again_s": round(again_s), "champion": champion, "moved": moved, "decisions": len(moved),
         "produced": counts["produced"], "waited": waits["lost"], "counted": counts["counted"], "lost": lost,
-        "losses": len(lost), "sick": int(sick), "outside": faults, "outside_faults": len(faults),
+        "losses": len(lost), "sick": int(AIRFLOW in sick), "mlflow_sick": int(MLFLOW in sick), "outside": faults,
+        "outside_faults": len(faults),
     }  # fmt: skip
 
 
@@ -206,16 +208,22 @@ def _switch_on(made: ComposeProject) -> None:
     _wait("the DAGs are switched on", known, PARSED_S)
 
 
-def _is_seen_sick(made: ComposeProject) -> bool:
-    """Whether the check of Airflow's server fails while its database stands still."""
+def _list_sick(made: ComposeProject) -> set[str]:
+    """List which of Airflow's and MLflow's servers are said to be sick while their database stands still."""
+    found = set[str]()
+
+    def both() -> bool:
+        health = made.health()
+        found.update(name for name in (AIRFLOW, MLFLOW) if health[name] == "unhealthy")
+        return len(found) == 2
+
     podman("pause", made.container("postgres"))
     try:
-        _wait("Airflow is said to be sick", lambda: made.health()["airflow-api-server"] == "unhealthy", SICK_S)
-    except SiteError:
-        return False
+        with suppress(SiteError):
+            _wait("Airflow and MLflow are said to be sick", both, SICK_S)
     finally:
         podman("unpause", made.container("postgres"))
-    return True
+    return found
 
 
 def _wait(what: str, holds: Callable[[], bool], within_s: float) -> None:

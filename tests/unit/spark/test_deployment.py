@@ -3,14 +3,18 @@
 import json
 import os
 import re
+import socket
+import struct
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 import yaml
+from kafka.protocol.metadata import ApiVersionsRequest
 
 from configs.settings import ROOT, Settings
 from pipelines.scale.beside import END_S
@@ -177,6 +181,47 @@ def test_a_check_fails_where_it_should(told, parts, status):
         done = subprocess.run([sys.executable, DOCKER / "health.py", url, *parts], capture_output=True, text=True)
         server.shutdown()
     assert done.returncode == status and (url in done.stderr) == bool(status)
+
+
+def test_mlflows_check_asks_its_database_and_is_let_in():
+    """MLflow refuses a host that it was not told, as the address of a pod, but on the page that asks no database."""
+    asked = "/api/2.0/mlflow/experiments/search?max_results=1"
+    assert SERVICES["mlflow"]["healthcheck"]["test"][-1] == f"http://127.0.0.1:5000{asked}"
+    (container,) = (one for _, one in _containers() if one["name"] == "mlflow")
+    ready = container["readinessProbe"]["httpGet"]
+    assert ready["path"] == asked and container["livenessProbe"]["httpGet"]["path"] == "/health"
+    allowed = container["command"][container["command"].index("--allowed-hosts") + 1].split(",")
+    assert {one["name"]: one["value"] for one in ready["httpHeaders"]}["Host"] in allowed
+
+
+@pytest.mark.parametrize(
+    ("number", "status"), [(b"tide", 0), (b"edit", 1), (None, 1)], ids=["an answer", "of another request", "stuck"]
+)
+def test_kafkas_check_fails_where_the_broker_takes_connections_and_does_not_answer(number, status):
+    command, asked = SERVICES["kafka"]["healthcheck"]["test"][-1], []
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer():
+            connection, _ = server.accept()
+            with connection:
+                asked.append(connection.recv(14, socket.MSG_WAITALL))
+                if number:
+                    connection.sendall((12).to_bytes(4) + number + bytes(8))
+                with suppress(ConnectionResetError):
+                    connection.recv(1)  # until the other side has ended
+
+        threading.Thread(target=answer, daemon=True).start()
+        mine = command.replace("/kafka/9092", f"/127.0.0.1/{server.getsockname()[1]}").replace("timeout 5", "timeout 1")
+        done = subprocess.run(["bash", "-c", mine], capture_output=True)
+    assert (done.returncode == 0) == (status == 0)
+    size, key, version, correlation, client = struct.unpack(">ihhih", asked[0])
+    assert (size, key, version, client) == (10, ApiVersionsRequest.API_KEY, 0, -1)
+    assert correlation.to_bytes(4) == b"tide"
+
+
+def test_kafkas_check_fails_where_nobody_listens():
+    command = SERVICES["kafka"]["healthcheck"]["test"][-1].replace("/kafka/9092", "/127.0.0.1/1")
+    assert subprocess.run(["bash", "-c", command], capture_output=True).returncode
 
 
 @pytest.mark.parametrize(
