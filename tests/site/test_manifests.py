@@ -62,6 +62,7 @@ def test_an_overlay_names_image_namespace_and_what_it_has_made(built):
     ours = {one for one in _values(built, "image") if "tidecast" in one}
     assert ours == {"registry.example.com/tidecast:VERSION"}
     made = {(one["kind"], one["metadata"]["name"]) for one in built}
+    assert ("ConfigMap", "contracts") in made  # without a hash: a changed contract restarts no pod
     keys = {"configMapRef": "ConfigMap", "configMap": "ConfigMap", "secretRef": "Secret", "secretKeyRef": "Secret"}
     asked = [(kind, one) for key, kind in keys.items() for one in _values(built, key)]
     assert asked and {(kind, one["name"]) for kind, one in asked if not one.get("optional")} <= made

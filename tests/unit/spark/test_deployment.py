@@ -55,13 +55,22 @@ def test_volumes_are_declared_and_files_that_are_mounted_exist():
             assert (DOCKER / source).exists() if source.startswith(".") else source in COMPOSE["volumes"]
 
 
-def test_what_a_person_adds_to_contracts_and_pools_is_seen_in_every_container_that_reads_it():
-    contracts, pools = (f"/opt/tidecast/configs/{name}" for name in ("contracts", "pools"))
+def test_what_a_person_adds_to_contracts_pools_and_topologies_is_seen_in_every_container_that_reads_it():
+    read = {f"/opt/tidecast/configs/{name}" for name in ("contracts", "pools", "topologies")}
     mounted = {name: {volume.split(":")[1] for volume in one.get("volumes", [])} for name, one in OURS.items()}
     for _, container in _containers():
         mounted[f"container {container['name']}"] = {one["mountPath"] for one in container.get("volumeMounts", [])}
-    assert {"autoscaler", "container autoscaler"} <= {name for name, paths in mounted.items() if contracts in paths}
-    assert [name for name, paths in mounted.items() if (contracts in paths) != (pools in paths)] == []
+    readers = {"autoscaler", "airflow-scheduler", "airflow-api-server", "airflow-dag-processor", "metrics"}
+    readers |= {f"container {name.removeprefix('airflow-')}" for name in readers}
+    assert readers <= {name for name, paths in mounted.items() if read <= paths}
+    assert [name for name, paths in mounted.items() if read & paths and not read <= paths] == []
+
+
+def test_a_changed_contract_restarts_no_pod():
+    """Under a name with the hash of what it holds, each change would be another config map, and another pod."""
+    overlay = yaml.safe_load((DOCKER / "kubernetes" / "example" / "kustomization.yaml").read_text())
+    (contracts,) = (one for one in overlay["configMapGenerator"] if one["name"] == "contracts")
+    assert contracts["options"] == {"disableNameSuffixHash": True}
 
 
 def test_ports_are_published_on_the_loopback_only_unless_a_person_names_an_address():
