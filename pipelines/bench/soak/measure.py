@@ -21,7 +21,7 @@ from pipelines.bench.soak.slopes import BLOCKS, Slope, slope_of
 from pipelines.stack.isolation import isolated_settings
 
 DAY_H = 24.0
-"""Of the trace, in each stretch of which a mean is taken: what swings with the load does not look like growth."""
+"""Of the trace, in each stretch of which one value is taken: what swings with the load does not look like growth."""
 WARM, SETTLE = 6, 2
 """Days of the trace that do not count: in which Spark's lists of finished work grow to their size, and in which memory
 comes down to what is needed once garbage is collected."""
@@ -105,8 +105,9 @@ def summarise_soak(
 
     Returns:
         `series`: by part and kind (files, threads, megabytes), and `folders`, 10⁶ bytes by what they hold, as `Slope`
-        has it, with `grows`; `growing`, names of those that may not grow and do, `growing_n` of `looked_at`;
-        `unmeasured`, parts and folders of which too little was seen, and `unmeasured_n`.
+        has it, with `grows`; `unnoticed`, by kind, the largest growth an hour that a part's noise hides; `growing`,
+        names of those that may not grow and do, `growing_n` of `looked_at`; `unmeasured`, parts and folders of which
+        too little was seen, and `unmeasured_n`.
     """
     series, folders, slopes, unmeasured = dict[str, Any](), dict[str, Any](), dict[str, Slope](), list[str]()
     day_s = length_s / DAYS
@@ -116,7 +117,7 @@ def summarise_soak(
             counted = _within([(one.at_s, one) for one in samples], span, day_s)
             longest = Counter(one.pid for _, one in counted).most_common(1)[0][0] if counted else 0
             same = [(at, float(getattr(one, kind))) for at, one in counted if one.pid == longest]
-            if slope := _slope(same, span, day_s):
+            if slope := _slope(same, span, day_s, kind == "megabytes"):
                 found[kind] = slope
         if len(found) < len(KINDS):
             unmeasured.append(part)
@@ -131,9 +132,12 @@ def summarise_soak(
         folders[name] = _told(size)
         if name in BOUNDED:
             slopes[name] = size
+    hidden = {kind: [one.unnoticed for name, one in slopes.items() if name.endswith(f": {kind}")] for kind in KINDS}
     growing = [name for name, slope in slopes.items() if slope.grows]
     return {
-        "series": series, "folders": folders, "growing": growing, "growing_n": len(growing), "looked_at": len(slopes),
+        "series": series, "folders": folders,
+        "unnoticed": {kind: round(max(sizes), 3) for kind, sizes in hidden.items() if sizes},
+        "growing": growing, "growing_n": len(growing), "looked_at": len(slopes),
         "unmeasured": unmeasured, "unmeasured_n": len(unmeasured),
     }  # fmt: skip
 
@@ -142,13 +146,15 @@ def _within(samples: Sequence[tuple[float, T]], days: tuple[int, int], day_s: fl
     return [(at, one) for at, one in samples if days[0] * day_s <= at <= days[1] * day_s]
 
 
-def _slope(samples: Sequence[tuple[float, float]], days: tuple[int, int], day_s: float) -> Slope | None:
+def _slope(
+    samples: Sequence[tuple[float, float]], days: tuple[int, int], day_s: float, least: bool = False
+) -> Slope | None:
     """Slope over a span; None where samples do not reach into each of its days, and near its end."""
     first_s, last_s, times = days[0] * day_s, days[1] * day_s, [at for at, _ in samples]
     gaps = [later - before for before, later in zip((first_s, *times), (*times, last_s), strict=True)]
     if max(gaps) >= day_s or not times or times[-1] < first_s + REACHED * (last_s - first_s):
         return None
-    return slope_of(times, [value for _, value in samples])
+    return slope_of(times, [value for _, value in samples], least)
 
 
 def _collect(parts: Sequence[str], processes: Callable[[str], list[psutil.Process]]) -> None:

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.special import stdtrit
 
 BLOCKS, SURE = 12, 0.9997
-"""Means over so many stretches of time are what a line is fitted to, as samples next to each other are alike; level of
-the interval of its slope: of thirty series that only fluctuate one grows by chance in 200 runs."""
+"""One value of each of so many stretches of time is what a line is fitted to, as samples next to each other are alike;
+level of the interval of its slope: of thirty series that only fluctuate one grows by chance in 200 runs."""
 
 
 class Slope(NamedTuple):
@@ -34,13 +34,20 @@ class Slope(NamedTuple):
         """Whether it grows by more than noise says."""
         return self.low > 0
 
+    @property
+    def unnoticed(self) -> float:
+        """Growth an hour, in the series' unit, that this noise hides half of the time."""
+        return (self.high - self.low) / 2
 
-def slope_of(times_s: Sequence[float], values: Sequence[float]) -> Slope:
+
+def slope_of(times_s: Sequence[float], values: Sequence[float], least: bool = False) -> Slope:
     """Fit a line to the means of `BLOCKS` stretches of equal length, and return its slope with an interval.
 
     Args:
         times_s: of the samples, seconds, rising.
         values: of the samples.
+        least: take each stretch's least sample for its mean: of a heap most of the scatter is garbage, and a leak is
+            in the least one, too.
 
     Raises:
         ValueError: samples do not reach into each stretch.
@@ -51,9 +58,12 @@ def slope_of(times_s: Sequence[float], values: Sequence[float]) -> Slope:
     counts = np.bincount(block, minlength=BLOCKS) if len(at) else np.zeros(BLOCKS)
     if len(at) < BLOCKS or counts.min() == 0:
         raise ValueError(f"{len(at)} samples do not reach into each of {BLOCKS} stretches of time.")
-    means = np.bincount(block, found, BLOCKS) / counts
-    hours = np.bincount(block, at, BLOCKS) / counts / 3600
-    hours, above = hours - hours.mean(), means - means.mean()
+    if least:
+        lowest = [one[found[one].argmin()] for one in np.split(np.arange(len(at)), np.cumsum(counts)[:-1])]
+        values_, hours = found[lowest], at[lowest] / 3600
+    else:
+        values_, hours = np.bincount(block, found, BLOCKS) / counts, np.bincount(block, at, BLOCKS) / counts / 3600
+    hours, above = hours - hours.mean(), values_ - values_.mean()
     slope = float(hours @ above / (hours @ hours))
     left = above - slope * hours
     wide = float(stdtrit(BLOCKS - 2, (1 + SURE) / 2)) * math.sqrt(left @ left / (BLOCKS - 2) / (hours @ hours))

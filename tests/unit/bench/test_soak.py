@@ -36,10 +36,30 @@ def test_a_heap_that_is_collected_now_and_then_does_not_grow_but_its_leak_does(s
     assert slope_of(HOUR, heap - 200 * HOUR / 3600).high < 0
 
 
-def test_noise_alone_grows_as_seldom_as_was_said():
+@pytest.mark.parametrize("least", [False, True])
+def test_noise_alone_grows_as_seldom_as_was_said(least):
     random = np.random.default_rng(0)
-    grew = sum(slope_of(HOUR, 300 + random.normal(0, 20, len(HOUR))).grows for _ in range(2000))
+    grew = sum(slope_of(HOUR, 300 + random.normal(0, 20, len(HOUR)), least).grows for _ in range(2000))
     assert grew <= 4  # one side of an interval that is sure to 0.9997: 0.3 of 2000
+
+
+def test_the_least_of_each_stretch_sees_a_leak_that_garbage_hides_from_the_mean():
+    random = np.random.default_rng(1)
+    garbage = random.exponential(100, len(HOUR))
+    leak = 300 + 60 * HOUR / 3600
+    assert not slope_of(HOUR, leak + garbage).grows and slope_of(HOUR, leak + garbage, least=True).grows
+    assert slope_of(HOUR, leak, least=True).per_hour == pytest.approx(60)
+
+
+def test_what_would_go_unnoticed_is_told_of_the_part_whose_noise_hides_most():
+    random = np.random.default_rng(2)
+    noisy = [one._replace(files=50 + int(random.integers(0, 40))) for one in samples()]
+    found = summarise_soak({"quiet": samples(), "noisy": noisy}, {}, 3600)
+    files = found["series"]["noisy"]["files"]
+    assert found["unnoticed"]["files"] == pytest.approx((files["high"] - files["low"]) / 2, abs=0.001) and files["low"]
+    assert found["unnoticed"]["megabytes"] == found["unnoticed"]["threads"] == 0
+    hidden = [one._replace(files=one.files + int(found["unnoticed"]["files"] * one.at_s / 3600 / 2)) for one in noisy]
+    assert summarise_soak({"hidden": hidden}, {}, 3600)["growing"] == []
 
 
 @pytest.mark.parametrize("times", [[], [1.0], [*range(BLOCKS), 500.0]])
