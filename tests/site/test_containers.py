@@ -9,5 +9,6 @@ def test_the_loop_closes_and_nothing_is_lost_between_down_and_up(tmp_path):
     assert any(before != after for before, after in found["moved"])
     assert found["lost"] == [] and found["waited"] > 0
     assert found["produced"] > 0
-    assert found["sick"] == 1
+    assert found["sick"] == found["mlflow_sick"] == 1
+    assert found["leaked"] == [] and found["searched"] > 100
     assert found["outside"] == []

@@ -152,6 +152,15 @@ class ComposeProject:
         """Name of a service's container."""
         return f"{self.project}_{service}_1"
 
+    def containers(self) -> list[str]:
+        """Names of all containers, whether they run or not."""
+        return podman("ps", "-a", "--format", "{{.Names}}", "--filter", self._label).split()
+
+    def volumes(self) -> dict[str, Path]:
+        """Folders of the volumes on this computer, by their names."""
+        names = podman("volume", "ls", "--format", "{{.Name}}", "--filter", self._label).split()
+        return {name: Path(podman("volume", "inspect", "--format", "{{.Mountpoint}}", name).strip()) for name in names}
+
     def run(self, service: str, *command: str) -> str:
         """Run a command in a service's container, and return what it prints; CalledProcessError where it fails."""
         return podman("exec", self.container(service), *command)
@@ -163,7 +172,7 @@ class ComposeProject:
     def health(self) -> dict[str, str]:
         """By service, `healthy`, `unhealthy` or `starting`; of one without a check its state, as `running`."""
         found = {}
-        for name in podman("ps", "-a", "--format", "{{.Names}}", "--filter", self._label).split():
+        for name in self.containers():
             state = json.loads(podman("inspect", name))[0]["State"]
             checked = (state.get("Health") or state.get("Healthcheck") or {}).get("Status")
             found[name.removeprefix(f"{self.project}_").removesuffix("_1")] = checked or state["Status"]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from pipelines.bench.site import outside
-from pipelines.bench.site.containers import ComposeProject, podman, prepare
+from pipelines.bench.site.containers import SECRETS, ComposeProject, podman, prepare
+from pipelines.bench.site.leaks import Leaks
 from pipelines.bench.site.servers import SiteError
 
 PROJECT = "tidecast-bench"
@@ -103,14 +104,15 @@ def deploy(folder: Path) -> dict[str, Any]:
         so many for the job when all went down, and `counted`; `lost`, what was there before `down` and is not after
         it, in words, and `losses`, their number; `sick` and `mlflow_sick`, 1 if the check of Airflow's and of MLflow's
         server failed while their database stood still, else 0; `outside`, what was wrong with the listener of
-        `docker/outside.yaml`, in words, and `outside_faults`, their number.
+        `docker/outside.yaml`, in words, and `outside_faults`, their number; `leaked`, where a planted secret stands in
+        what all this left, in words, and `leaks`, their number, of so many `searched` logs, files and dumps.
 
     Raises:
         SiteError: a tool is missing, or something was not so in time.
         subprocess.CalledProcessError: podman or podman-compose failed.
     """
     prepare(folder)
-    made = ComposeProject(PROJECT, folder)
+    made, leaks = ComposeProject(PROJECT, folder), Leaks({**SECRETS, "KAFKA_OUTSIDE_PASSWORD": outside.PASSWORD})
     made.compose(f"--podman-build-args={BUILD}", "build", "mlflow")
     try:
         with made.checked():
@@ -123,16 +125,21 @@ def deploy(folder: Path) -> dict[str, Any]:
             time.sleep(WAITS_S)
             podman("stop", "-t", "60", made.container("load"))  # it notes what it has sent
             moved, waits, before = made.ask(MOVED)["moved"], made.ask(COUNTED), made.ask(SEEN)
+            leaks.search_logs(made)  # they go with the containers
             made.compose("down", "-t", "60", profile="demo")
             again_s = _up(made)
             counts = _count_the_rest(made)
             after = made.ask(SEEN)
             sick = _list_sick(made)
+            leaks.search_database(made)
+            leaks.search_logs(made)
             opened = ComposeProject(PROJECT, folder, outside.FILE, told=outside.told(folder / "outside"))
             made.compose("down", "-t", "60", profile="demo")
             opened.compose("up", "-d", "--no-deps", "kafka")
             _wait("the broker is healthy", lambda: opened.health()["kafka"] == "healthy", UP_S)
             faults = outside.list_faults(folder / "outside")
+            leaks.search_logs(opened)
+            leaks.search_volumes(made)
     finally:
         made.compose("down", "-v", "-t", "20", profile="demo")
         podman("volume", "prune", "--force")  # of this store: those that images ask for and compose does not name
@@ -141,7 +148,7 @@ def deploy(folder: Path) -> dict[str, Any]:
         "up_s": round(up_s), "again_s": round(again_s), "champion": champion, "moved": moved, "decisions": len(moved),
         "produced": counts["produced"], "waited": waits["lost"], "counted": counts["counted"], "lost": lost,
         "losses": len(lost), "sick": int(AIRFLOW in sick), "mlflow_sick": int(MLFLOW in sick), "outside": faults,
-        "outside_faults": len(faults),
+        "outside_faults": len(faults), "leaked": leaks.found, "leaks": len(leaks.found), "searched": leaks.searched,
     }  # fmt: skip
 
 
