@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+import time
 from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from pipelines.bench.site.kept.upgrade import upgrade_and_back
 from pipelines.bench.site.neighbours import ring_beside_services, ring_on_yarn
 from pipelines.figures.written import find_commit
 from pipelines.stack.isolation import isolated_settings
+from pipelines.whole_json import write_json
 
 ROWS: dict[str, Callable[[Settings, Path], dict[str, Any]]] = {
     "yarn": ring_on_yarn,
@@ -24,12 +27,17 @@ ROWS: dict[str, Callable[[Settings, Path], dict[str, Any]]] = {
     "backup": back_up_and_restore,
     "upgrade": upgrade_and_back,
 }
+TESTS = "tests"
+"""Part of the figures that `make test-site` measured."""
+MINUTE_S = 60.0
 
 
 def measure_site(
     settings: Settings, rows: Collection[str], earlier: Mapping[str, Any], save: Callable[[dict[str, Any]], None]
 ) -> None:
     """Measure rows, each in a folder `var/bench/site/ROW` that is emptied first; those not named stay as they were.
+
+    Each row has the `seconds` that it took. What `keep_tests` has kept comes with them, as TESTS.
 
     Args:
         settings: without an address of a broker, registry or Airflow.
@@ -42,10 +50,33 @@ def measure_site(
         Exception: as the rows' functions.
     """
     own, found = isolated_settings(settings, "bench"), dict(earlier)
+    if (kept := _tests_file(settings)).is_file():
+        found[TESTS] = json.loads(kept.read_text())
     for row in rows:
-        folder = own.var_dir / "site" / row
+        folder, begun = own.var_dir / "site" / row, time.monotonic()
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        found[row] = {**ROWS[row](own, folder), "commit": find_commit()}
+        measured = ROWS[row](own, folder)
+        found[row] = {**measured, "seconds": round(time.monotonic() - begun, 1), "commit": find_commit()}
         print(f"{row}: {found[row]}", flush=True)
         save(found)
+
+
+def keep_tests(settings: Settings, seconds: float, tests: int, passed: int) -> None:
+    """Keep what a whole `make test-site` took for the next call of `measure_site`, in `var/bench/site`.
+
+    Args:
+        settings: with the folder `var`.
+        seconds: from the beginning of its process.
+        tests: that there are.
+        passed: of them; others failed, or lacked something on this computer.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    told = {"minutes": round(seconds / MINUTE_S, 1), "tests": tests, "missed": tests - passed, "commit": find_commit()}
+    write_json(_tests_file(settings), told)
+
+
+def _tests_file(settings: Settings) -> Path:
+    return settings.var_dir / "bench" / "site" / "tests.json"

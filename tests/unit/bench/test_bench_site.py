@@ -19,6 +19,7 @@ from pipelines.bench.site.hadoop_configuration import write_configuration
 from pipelines.bench.site.neighbours import read_metrics_table
 from pipelines.bench.site.rings import WAVE, FaultyScreen, write_wave
 from pipelines.cli.app import app
+from pipelines.figures.goals import goals_of
 from pipelines.jobs.replay import plan_replay
 from pipelines.lake.tables import Origin
 from pipelines.traces.trace import load_trace
@@ -87,7 +88,19 @@ def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monk
     (tmp_path / "bench" / "site" / "yarn" / "old").mkdir(parents=True)
     with pytest.raises(RuntimeError, match="no podman"):
         measure.measure_site(load(var=tmp_path), ["yarn", "compose"], {"services": {"counted": 1}}, saved.append)
+    assert saved[0]["yarn"].pop("seconds") >= 0
     assert saved == [{"services": {"counted": 1}, "yarn": {"counted": 3, "commit": "abc"}}]
+
+
+def test_what_the_whole_of_the_tests_took_comes_with_the_rows(tmp_path, monkeypatch):
+    saved = []
+    monkeypatch.setattr(measure, "ROWS", {"yarn": lambda settings, folder: {}})
+    measure.keep_tests(load(var=tmp_path), 1530.0, tests=80, passed=79)
+    measure.measure_site(load(var=tmp_path), ["yarn"], {"tests": {"minutes": 9.0}}, saved.append)
+    rows = {row.what: row for row in goals_of("tidecast bench site").fill_rows(saved[0], "tests")}
+    minutes, missed = rows.values()
+    assert (minutes.measured, minutes.holds, minutes.n) == (25.5, False, 80)
+    assert (missed.measured, missed.holds) == (1, False)
 
 
 def test_an_unknown_row_is_named():
