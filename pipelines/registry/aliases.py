@@ -59,7 +59,7 @@ class AliasStore(OwnedModels):
             try:
                 return str(self._client.get_model_version_by_alias(self.model_name(job), alias).version)
             except MlflowException as error:
-                if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                if not self._has_none(job, error):
                     raise
         return None
 

@@ -14,6 +14,7 @@ from tidecast.fields import job_name
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
+    from mlflow.exceptions import MlflowException
 
 TRAINED_BY, TRAINED_IN = "trained_by", "trained_in"
 """Tags of a registered model: topics and experiment of the deployment that trains it, and the deployment's name."""
@@ -70,7 +71,7 @@ class OwnedModels:
             try:
                 return dict(self._client.get_registered_model(self.model_name(job)).tags)
             except MlflowException as error:
-                if error.error_code != "RESOURCE_DOES_NOT_EXIST":
+                if not self._has_none(job, error):
                     raise
         return {}
 
@@ -98,7 +99,7 @@ class OwnedModels:
             try:
                 return str(self._client.get_model_version(self.model_name(job), version).version) == version
             except MlflowException as error:
-                if error.error_code not in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE"):
+                if not self._has_none(job, error):
                     raise
         return False
 
@@ -112,6 +113,16 @@ class OwnedModels:
         with as_registry_error(f"MLflow at {self._uri}"):
             found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
         return sorted(found, key=lambda v: int(v.version))
+
+    def _has_none(self, job: str, error: MlflowException) -> bool:
+        """Whether an answer says that there is no such model, version or alias.
+
+        MLflow forbids who has no rights on all models to ask for one that nobody has made, and lists what there is to
+        whoever may see it.
+        """
+        if error.error_code == "PERMISSION_DENIED":
+            return not self._client.search_registered_models(f"name = '{self.model_name(job)}'", 1)
+        return error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 
     def refuse_foreign(self, job: str, trains: bool = False) -> None:
         """Raise where the model of the job's name is not this deployment's to write to; writes nothing itself.

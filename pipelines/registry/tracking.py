@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from mlflow.exceptions import MlflowException
 
 LOGIN = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
-_OTHER_LOGIN = f"Set {', '.join(LOGIN)} of a user who may."
+_OTHER_LOGIN = f"Set {', '.join(LOGIN)} of a user who may, or MLFLOW_TRACKING_TOKEN."
 
 
 @contextmanager

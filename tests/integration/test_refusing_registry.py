@@ -12,7 +12,10 @@ from pipelines.registry import Registry, RegistryError
 from pipelines.registry.tracking import LOGIN, open_store
 
 pytestmark = pytest.mark.integration
-READS = "may read the experiment"
+READS, HAS_NONE, SEES = "may read the experiment", "nobody has made a model", "may list models and read none"
+EXPERIMENT = {"experiment": {"experiment_id": "7", "name": "tidecast"}}
+LISTED = {HAS_NONE: {}, SEES: {"registered_models": [{"name": "orders-forecaster"}]}}
+LOGINS = "MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD .* MLFLOW_TRACKING_TOKEN"
 
 
 @pytest.fixture
@@ -28,17 +31,18 @@ def registry(request, heard):
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_GET(self):
             self.server.heard.add(self.headers.get("Authorization"))
-            if request.param == READS:
-                said = json.dumps({"experiment": {"experiment_id": "7", "name": "tidecast"}}).encode()
+            lists = request.param in LISTED and "/search" in self.path
+            if lists or request.param == READS or (request.param in LISTED and "/experiments/" in self.path):
+                said = json.dumps(LISTED[request.param] if lists else EXPERIMENT).encode()
                 self.send_response(200)
                 self.send_header("Content-Length", str(len(said)))
                 self.end_headers()
                 self.wfile.write(said)
             else:
-                self.send_error(request.param)
+                self.send_error(403 if request.param in LISTED else request.param)
 
         def do_POST(self):
-            self.send_error(403 if request.param == READS else request.param)
+            self.send_error(request.param if isinstance(request.param, int) else 403)
 
         def log_message(self, *_): ...
 
@@ -51,13 +55,26 @@ def registry(request, heard):
 
 
 @pytest.mark.parametrize(("registry", "words"), [
-    (500, r"check mlflow\.tracking_uri"), (401, "MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD"),
-    (403, "MLFLOW_TRACKING_USERNAME, MLFLOW_TRACKING_PASSWORD"),
+    (500, r"check mlflow\.tracking_uri"), (401, LOGINS), (403, LOGINS),
 ], indirect=["registry"])  # fmt: skip
 def test_it_is_named_with_what_helps(registry, words, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")  # three take 12 s
     with pytest.raises(RegistryError, match=rf"MLflow at {registry}(.|\n)*{words}"):
         open_store(load(var=tmp_path, mlflow={"tracking_uri": registry}))
+
+
+@pytest.mark.parametrize("registry", [HAS_NONE], indirect=True)
+def test_a_user_whom_mlflow_forbids_to_ask_for_what_nobody_has_made_finds_no_model(registry, tmp_path):
+    asking = Registry(load(var=tmp_path, mlflow={"tracking_uri": registry}))
+    assert asking.champion_version("orders") is None and not asking.has_version("orders", "1")
+    asking.refuse_foreign("orders", trains=True)
+
+
+@pytest.mark.parametrize("registry", [SEES], indirect=True)
+def test_a_model_that_there_is_is_not_taken_for_none_by_a_user_who_may_not_read_it(registry, tmp_path):
+    asking = Registry(load(var=tmp_path, mlflow={"tracking_uri": registry}))
+    with pytest.raises(RegistryError, match=rf"(.|\n)*{LOGINS}"):
+        asking.champion_version("orders")
 
 
 @pytest.mark.parametrize("registry", [401], indirect=True)
@@ -85,6 +102,6 @@ def test_it_is_asked_again_for_seconds_and_not_for_minutes(settings, monkeypatch
 def test_a_login_that_may_read_and_not_write_is_told_so_in_a_training(registry, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     store = Registry(load(var=tmp_path, mlflow={"tracking_uri": registry}))
-    named = rf"MLflow at {registry}: (.|\n)*Set {', '.join(LOGIN)} of a user who may\. This training counts for nothing"
+    named = rf"MLflow at {registry}: (.|\n)*Set {', '.join(LOGIN)} of a user who may, or MLFLOW_TRACKING_TOKEN\. This training counts for nothing"
     with pytest.raises(RegistryError, match=named), store.run("orders", "test"):
         pass

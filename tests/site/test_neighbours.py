@@ -8,7 +8,7 @@ from configs.settings import load
 from pipelines.bench.site import brokers, servers
 from pipelines.bench.site.neighbours import ring_beside_services, ring_on_yarn
 
-SECRETS = (brokers.PASSWORD, servers.DATABASE_PASSWORD, servers.MLFLOW_PASSWORD)
+SECRETS = (brokers.PASSWORD, servers.DATABASE_PASSWORD, servers.MLFLOW_PASSWORD, servers.MLFLOW_USER_PASSWORD)
 
 
 @pytest.fixture(scope="module")

@@ -24,6 +24,8 @@ from pipelines.stack.ports import HOST
 BINARIES = Path("/usr/lib/postgresql/15/bin")
 """Of Debian's package postgresql-15."""
 DATABASE_PASSWORD, MLFLOW_PASSWORD = "planted-database-password-0123", "planted-mlflow-password-0123"
+MLFLOW_USER, MLFLOW_USER_PASSWORD = "tidecast", "planted-mlflow-user-password-0123"
+"""Of MLflow's administrator, and of the user as whom all is done, who may only what anybody with a login may."""
 DUMP = "postgres.sql"
 PATIENCE_S = 120.0
 
@@ -94,10 +96,17 @@ def postgres(folder: Path) -> Iterator[str]:
 def mlflow_with_logins(folder: Path, database: str) -> Iterator[str]:
     """Run MLflow's server with basic auth on a database, until the end of the `with`; yields its address.
 
-    The variables of MLflow's login are set in this process meanwhile.
+    Nobody has rights on what somebody else has made. The variables of MLflow's login are set in this process meanwhile,
+    to that of a user who is no administrator.
+
+    Args:
+        folder: for its configuration, log and artifacts.
+        database: address, as SQLAlchemy has it, of a server with the databases `mlflow` and `auth`, or of a folder
+            for SQLite's files.
 
     Raises:
         SiteError: it does not answer within PATIENCE_S (120 s).
+        httpx.HTTPError: it makes no user.
     """
     (port,) = free_ports(1)
     config = folder / "auth.ini"
@@ -116,12 +125,16 @@ def mlflow_with_logins(folder: Path, database: str) -> Iterator[str]:
     ]  # fmt: skip
     with (folder / "mlflow.log").open("wb") as log:
         server = subprocess.Popen(command, stdout=log, stderr=log, env=os.environ | own, start_new_session=True)
-    login = {"MLFLOW_TRACKING_USERNAME": "admin", "MLFLOW_TRACKING_PASSWORD": MLFLOW_PASSWORD}
+    url = f"http://{HOST}:{port}"
+    user = {"username": MLFLOW_USER, "password": MLFLOW_USER_PASSWORD}
+    login = {"MLFLOW_TRACKING_USERNAME": MLFLOW_USER, "MLFLOW_TRACKING_PASSWORD": MLFLOW_USER_PASSWORD}
     before = {name: os.environ.get(name) for name in login}
     try:
-        _await(lambda: _answers(f"http://{HOST}:{port}/health"), "MLflow does not answer", folder / "mlflow.log")
+        _await(lambda: _answers(f"{url}/health"), "MLflow does not answer", folder / "mlflow.log")
+        made = httpx.post(f"{url}/api/2.0/mlflow/users/create", json=user, auth=("admin", MLFLOW_PASSWORD), timeout=30)
+        made.raise_for_status()
         os.environ.update(login)
-        yield f"http://{HOST}:{port}"
+        yield url
     finally:
         for name, value in before.items():
             os.environ.pop(name, None)
