@@ -102,6 +102,7 @@ def test_it_is_asked_again_for_seconds_and_not_for_minutes(settings, monkeypatch
 def test_a_login_that_may_read_and_not_write_is_told_so_in_a_training(registry, tmp_path, monkeypatch):
     monkeypatch.setenv("MLFLOW_HTTP_REQUEST_MAX_RETRIES", "0")
     store = Registry(load(var=tmp_path, mlflow={"tracking_uri": registry}))
-    named = rf"MLflow at {registry}: (.|\n)*Set {', '.join(LOGIN)} of a user who may, or MLFLOW_TRACKING_TOKEN\. This training counts for nothing"
+    remedy = f"Set {', '.join(LOGIN)} of a user who may, or MLFLOW_TRACKING_TOKEN"
+    named = rf"MLflow at {registry}: (.|\n)*{remedy}\. This training counts for nothing"
     with pytest.raises(RegistryError, match=named), store.run("orders", "test"):
         pass
