@@ -11,8 +11,8 @@ from typing import Any, NamedTuple
 _STAGES_PER_LOOK = 200  # most stages read per batch, the newest of them
 _SPREAD_TASKS = 1000
 """Most tasks of a stage whose spread is asked for: the status store sorts them for each of some forty quantities."""
-_LABEL = re.compile(r"^runId = (\S+)\nbatch = (\d+)$", re.MULTILINE)
-"""How Spark ends the description of the jobs of a streaming query."""
+_LABEL = re.compile(r"^runId = (\S+)\nbatch = (\d+)(?=:|$)", re.MULTILINE)
+"""How Spark ends the description of the jobs of a streaming query; Delta's commands, as MERGE, go on behind a colon."""
 
 
 class ClusterError(RuntimeError):

@@ -37,3 +37,34 @@ def test_an_executor_worked_as_long_as_its_tasks_of_all_stages_took():
     stages = [Stage(7, 0, 3, 3.3, 2.5), Stage(8, 0, 1, 0.7, 0.8)]
     assert cluster.executors_used(stages) == pytest.approx({"1": 1.6, "2": 2.4})
     assert cluster.executors_used([]) == {}
+
+
+class Store:
+    """Spark's status store with the stages of these descriptions, numbered from 0."""
+
+    def __init__(self, *descriptions):
+        self.descriptions = descriptions
+
+    def lastStageAttempt(self, number):
+        return {**TOLD, "status": "COMPLETE", "description": self.descriptions[number]}
+
+
+def test_stages_of_a_batch_are_known_also_where_delta_merges_within_it():
+    of = "orders\nid = 5f\nrunId = r\nbatch = "
+    store = Store(
+        f"{of}5",
+        f"Delta: {of}5: MERGE operation - scanning files for matches",
+        f"Delta: Delta: {of}5: MERGE operation - scanning files for matches: Filtering files for query",
+        f"Delta: {of}6: MERGE operation - Rewriting 1 files",
+        f"{of}55",
+        "Delta: orders\nid = 5f\nrunId = other\nbatch = 5: MERGE operation - Rewriting 1 files",
+        "Delta: MERGE operation - Rewriting 1 files",
+        f"{of}init",
+        None,
+    )
+    cluster = object.__new__(Cluster)
+    cluster._store, cluster._next_stage = store, 0
+    cluster._mapper = SimpleNamespace(writeValueAsString=json.dumps)
+    cluster.jsc = SimpleNamespace(dagScheduler=lambda: SimpleNamespace(nextStageId=lambda: len(store.descriptions)))
+    assert [stage.stage_id for stage in cluster.batch_stages("r", 5)] == [0, 1, 2]
+    assert [stage.stage_id for stage in cluster.batch_stages("r", 6)] == [3]
