@@ -38,6 +38,9 @@ SAID_S = 60.0  # seconds after which what still fails is said again
 RETRY_S = 5.0
 """Seconds before a broker that has not answered, or lacks a topic, is asked again: so no wrong login locks an account,
 and a broker is seldom made to tell all of its topics, as a client asks where one is missing."""
+_agents: dict[tuple[str, str], tuple[Job, Cluster]] = {}
+"""By Spark's id of the application and name of the job: its newest agent's state and query, until that agent ends."""
+_agents_lock = threading.Lock()
 
 
 def attach(
@@ -91,7 +94,8 @@ def attach(
 
     Raises:
         ValueError: an argument is out of range, `job` is no valid name (`MessageError`), `ssl_check_hostname` is
-            neither true nor false, a signing key is too short, or no broker is known.
+            neither true nor false, a signing key is too short, no broker is known, or an agent of the same job follows
+            a query of this application that is active.
         tidecast.spark.cluster.ClusterError: the query is not run by this process.
         py4j.protocol.Py4JError: Spark's JVM does not answer.
     """
@@ -124,13 +128,34 @@ def attach(
     )  # fmt: skip
     commands = Commands(state, *ours, clock is None)
     replays, held = Replays(state, replay, query), HeldBack(state, query)
-    agent = Agent(state, Observer(state, cluster), Arrivals(state, *source), commands, replays, held)
+    observer = Observer(state, cluster)
+    _note_begun(state, cluster)
+    agent = Agent(state, observer, Arrivals(state, *source), commands, replays, held)
     known = ", ".join(state.topics) or "unknown yet"
     later = "" if mode == "observe" else f"; {mode} once it and its topic control have answered"
     later += "" if signing is None else "; signed messages alone are obeyed"
     told = (job, tidecast.__version__, known, address, later)
     log.info("%s: attached, observing, release %s, topics %s; Tidecast's broker is %s%s", *told)
     return agent
+
+
+def _note_begun(job: Job, cluster: Cluster) -> None:
+    """Two agents of one job would ask for its executors twice, and tell each record of it twice."""
+    key = cluster.application, job.name
+    with _agents_lock:
+        other, follows = _agents.get(key, (None, cluster))
+        if other is not None and not other.stop.is_set() and follows.jquery.isActive():
+            raise ValueError(
+                f"job {job.name!r} has an agent in this application already, and its query is active: call that "
+                "agent's stop() first, or give this query a job name of its own"
+            )
+        _agents[key] = job, cluster
+
+
+def _note_ended(job: Job) -> None:
+    with _agents_lock:
+        for key in [key for key, (one, _) in _agents.items() if one is job]:
+            del _agents[key]
 
 
 class Agent:
@@ -206,6 +231,7 @@ def _send(job: Job, sensors: Sequence[threading.Thread]) -> None:
         thread.join(3.0)
     _quietly(job.outbox.close)
     job.actuator.release()
+    _note_ended(job)
 
 
 def _quietly(close: Callable[[], None]) -> None:

@@ -1,0 +1,42 @@
+"""A job that is attached again in its driver, with real queries and no broker that answers."""
+
+import pytest
+
+from tests.fakes.waiting import wait_until
+from tidecast import agent, attach
+
+pytestmark = pytest.mark.spark
+
+NOWHERE = "127.0.0.1:1"
+
+
+@pytest.fixture
+def start(spark, tmp_path):
+    """Start a query; all have ended with the test."""
+    begun = []
+
+    def start():
+        rows = spark.readStream.format("rate").load().writeStream.format("noop")
+        query = rows.option("checkpointLocation", str(tmp_path / f"{len(begun)}")).start()
+        begun.append(query)
+        return query
+
+    yield start
+    for query in begun:
+        query.stop()
+
+
+def test_a_job_has_one_agent_as_long_as_its_query_runs_and_others_have_their_own(start):
+    query, before = start(), dict(agent._agents)
+    first, other = (attach(query, name, bootstrap=NOWHERE) for name in ("orders", "payments"))
+    refused = r"job .orders. has an agent.*stop\(\) first, or give this query a job name of its own"
+    for again in (query, start()):
+        with pytest.raises(ValueError, match=refused):
+            attach(again, "orders", bootstrap=NOWHERE)
+    first.stop(0.0)
+    second = attach(query, "orders", bootstrap=NOWHERE)
+    query.stop()
+    third = attach(start(), "orders", bootstrap=NOWHERE)  # at once, before the one before has seen that
+    for one in (second, third, other):
+        one.stop(0.0)
+    wait_until(lambda: agent._agents == before, "no agent that has ended is kept", every_s=0.1)
