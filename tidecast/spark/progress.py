@@ -35,6 +35,7 @@ class Batch:
     """One finished micro-batch; times are wall epoch seconds, offsets those of its Kafka sources only.
 
     `batch_s` is its duration in wall seconds, `rows` the records read, `starts` and `ends` its offsets (end exclusive).
+    A record of Kafka counts once, however often it was read, unless the batch is a query's first one ever.
     `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is job time, epoch
     seconds, None without one; `state_rows` is None for a query without state; `phases` say where it spent time beside
     its tasks; `operator_rows` are those that its steps have made, None where it counts none.
@@ -85,7 +86,7 @@ def parse_progress(text: str) -> Batch | None:
     watermark = (report.get("eventTime") or {}).get("watermark")
     return Batch(
         batch_id=report["batchId"], run_id=report["runId"], finished=started + batch_s, batch_s=batch_s,
-        rows=report.get("numInputRows", 0), starts=starts, ends=ends, latest=latest,
+        rows=report.get("numInputRows", 0) - sum(map(_read_again, sources)), starts=starts, ends=ends, latest=latest,
         latest_at=started + durations.get("latestOffset", 0) / 1000,
         watermark=(_seconds(watermark) or None) if watermark else None,  # 1970 means there is none yet
         state_rows=sum(s.get("numRowsTotal", 0) for s in state) if state else None,
@@ -157,6 +158,18 @@ class ProgressReader:
         last = self._jquery.lastProgress()
         sources = [] if last is None else json.loads(last.json()).get("sources") or []
         return {place: at for source in sources for place, at in parse_offsets(source.get("endOffset")).items()}
+
+
+def _read_again(source: Mapping[str, Any]) -> int:
+    """How many rows Spark counts of a Kafka source beyond those between its offsets: it counts each reading anew.
+
+    Fewer are no fault: a compacted topic has gaps, and a transactional one offsets that are no records.
+    """
+    starts, ends = parse_offsets(source.get("startOffset")), parse_offsets(source.get("endOffset"))
+    if not starts or not ends:
+        return 0
+    between = sum(max(end - starts.get(place, 0), 0) for place, end in ends.items())  # a new partition begins at 0
+    return max(int(source.get("numInputRows", 0)) - between, 0)
 
 
 def _operator_rows(observed: Mapping[str, Any]) -> dict[str, int] | None:

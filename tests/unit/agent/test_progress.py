@@ -44,6 +44,27 @@ def test_a_batch_is_read_from_its_report():
     assert batch.processed_rps == pytest.approx(60 / 1.702)
 
 
+@pytest.mark.parametrize(
+    ("counted", "start", "end", "rows"),
+    [
+        (120, {"0": 60}, {"0": 120}, 60),  # Spark counts a record as often as it is read
+        (60, {"0": 60}, {"0": 120}, 60),
+        (45, {"0": 60}, {"0": 120}, 45),  # of a compacted topic, or a transactional one
+        (0, {"0": 60}, {"0": 60}, 0),
+        (260, {"0": 60}, {"0": 120, "1": 70}, 130),  # a partition that is new
+        (90, {"0": 60, "1": 50}, {"0": 90, "1": 0}, 30),  # one that was made anew
+        (120, None, {"0": 120}, 120),  # a query's first batch
+    ],
+)
+def test_a_record_that_is_read_again_within_a_batch_counts_once(counted, start, end, rows):
+    data = report(4, rows=counted + 7)
+    data["sources"][0] |= {
+        "numInputRows": counted, "startOffset": start and {"events": start}, "endOffset": {"events": end},
+    }  # fmt: skip
+    data["sources"][1]["numInputRows"] = 7
+    assert parse_progress(json.dumps(data)).rows == rows + 7
+
+
 def test_rows_that_a_query_counts_of_its_steps_are_read_and_other_observations_are_not():
     assert parse_progress(json.dumps(report(4))).operator_rows is None
     observed = {"tidecast.rows.parse": {"n": 58}, "tidecast.rows.views": {"n": 0}, "events": {"seen": 60}}
