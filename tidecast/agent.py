@@ -166,7 +166,7 @@ class Agent:
     ) -> None:  # fmt: skip
         self._job = job
         sensors = [
-            self._start("observe", _repeat, job, "watching Spark", observer.poll, POLL_S),
+            self._start("observe", _repeat, job, "watching Spark", observer.poll, POLL_S, observer.look),
             self._start("arrivals", _repeat, job, "sampling offsets", arrivals.sample, SAMPLE_S, arrivals.close),
             self._start("commands", _repeat, job, "following decisions", commands.poll, 0.0, commands.close),
             self._start("replays", _repeat, job, "replaying", replays.poll, REPLAY_POLL_S, replays.close),
@@ -180,7 +180,7 @@ class Agent:
         return self._job.mode
 
     def stop(self, timeout_s: float = 10.0) -> None:
-        """End the agent: stop its threads and send queued messages; the number of executors stays as it is.
+        """End the agent: tell the batches that have ended, send what is queued; the number of executors stays as it is.
 
         Call it before `spark.stop()`; without it the agent ends with the query. Blocks up to `timeout_s` seconds;
         threads that are still busy then end later.

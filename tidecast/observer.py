@@ -48,26 +48,33 @@ class Observer:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
             ValueError, KeyError, TypeError: a progress report of Spark lacks a field or has another form.
         """
+        ended = not self._cluster.jquery.isActive()
+        self.look()
+        job, now = self._job, time.monotonic()
+        with job.lock:
+            if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
+                self._tidied = now
+                self._tidy()
+        if ended:
+            log.info("%s: the query has ended, the agent ends with it", job.name)
+            job.stop.set()
+
+    def look(self) -> None:
+        """Queue what batches and outcomes `poll` has not told, and change nothing; an agent ends with it. Raises as it."""
         self._follow_clock()
-        ended, executors = not self._cluster.jquery.isActive(), self._cluster.executors()
+        executors = self._cluster.executors()
         for batch in self._reader.new_batches():
             self._handle(batch)
-        job, now = self._job, time.monotonic()
+        job = self._job
         full = self._queue.full(len(executors)) if self._lacks_executors() else ""
         with job.lock:
             job.executors = executors
             if full:
                 job.tracker.note_full(full, time.time())
             outcomes = job.tracker.observe_executors(job.live(), job.leaving(), time.time(), job.time)
-            if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
-                self._tidied = now
-                self._tidy()
         for outcome in outcomes:
             log.info("%s: %s %s: %s", job.name, outcome.decision_id, outcome.status, outcome.reason)
             job.outbox.enqueue("outcomes", job.name, outcome)
-        if ended:
-            log.info("%s: the query has ended, the agent ends with it", job.name)
-            job.stop.set()
 
     def _follow_clock(self) -> None:
         """Where the wall clock was set, go on as if it had always shown what it shows now."""
