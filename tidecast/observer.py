@@ -56,7 +56,7 @@ class Observer:
                 self._tidied = now
                 self._tidy()
         if ended:
-            log.info("%s: the query has ended, the agent ends with it", job.name)
+            self._tell_end()
             job.stop.set()
 
     def look(self) -> None:
@@ -75,6 +75,16 @@ class Observer:
         for outcome in outcomes:
             log.info("%s: %s %s: %s", job.name, outcome.decision_id, outcome.status, outcome.reason)
             job.outbox.enqueue("outcomes", job.name, outcome)
+
+    def _tell_end(self) -> None:
+        job = self._job
+        if not job.owns_executors:
+            log.info("%s: the query has ended, the agent ends with it", job.name)
+            return
+        log.warning(
+            "%s: the query has ended, and its agent with it; %d executors stay, Spark adds none by itself; after "
+            "starting it again, attach again", job.name, len(job.live()),
+        )  # fmt: skip
 
     def _follow_clock(self) -> None:
         """Where the wall clock was set, go on as if it had always shown what it shows now."""

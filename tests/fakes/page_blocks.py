@@ -36,6 +36,7 @@ def blocks(language=None):
 NOT_RUN = {
     "docs/signed.md:python-1": "run by tests/spark/test_signed_page.py, with what it prints",
     "docs/approximation.md:python-1": "run by tests/spark/test_approximation_page.py, with what it prints",
+    "docs/attach.md:python-2": "starts a query again and again",
     "docs/fastpath.md:python-1": "asks a server that runs: tests/integration/test_fast_server.py",
     "docs/backfill.md:python-2": "asks a broker for orders: tests/integration/test_replay_into_table.py",
     "docs/backfill.md:python-3": "asks a broker for the gap: tests/integration/test_live_first.py",

@@ -3,6 +3,8 @@
 import json
 from types import SimpleNamespace
 
+import pytest
+
 from tests.fakes import driver
 from tidecast.agent import Agent
 from tidecast.messages import MetricSample
@@ -59,3 +61,18 @@ def test_a_batch_that_ended_just_before_the_agent_is_stopped_is_told():
     idle = SimpleNamespace(sample=None, poll=None, close=lambda: None)
     Agent(job, observer, idle, idle, idle, idle).stop()
     assert [one.batch_rows for one in job.outbox.of(MetricSample)] == [60]
+
+
+@pytest.mark.parametrize(
+    ("owns", "words"),
+    [
+        (True, ["2 executors stay, Spark adds none by itself; after starting it again, attach again"]),
+        (False, []),
+    ],
+)
+def test_where_the_query_ends_it_is_said_what_becomes_of_executors_that_the_agent_has_set(caplog, owns, words):
+    job, query, observer = watched(owns_executors=owns)
+    query.end()
+    observer.poll()
+    warned = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert job.stop.is_set() and [said.split("with it; ")[1] for said in warned] == words
