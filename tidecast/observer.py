@@ -60,7 +60,7 @@ class Observer:
             job.stop.set()
 
     def look(self) -> None:
-        """Queue what batches and outcomes `poll` has not told, and change nothing; an agent ends with it. Raises as it."""
+        """Queue the batches and outcomes that `poll` has not told, and change nothing; raises what `poll` does."""
         self._follow_clock()
         executors = self._cluster.executors()
         for batch in self._reader.new_batches():
