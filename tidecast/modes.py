@@ -20,8 +20,8 @@ AGAIN_S = 10.0
 def apply_control_mode(job: Job, requested: str | None) -> None:
     """Switch to the mode that a control message asks for, or, where that is wider, to the mode given to `attach`.
 
-    Modes from narrow to wide: observe, freeze, act. A request that is not met is logged. See `switch_mode` for when the
-    mode stays as it is.
+    Modes from narrow to wide: observe, freeze, act. A request that is not met, or narrows the mode, is logged. See
+    `switch_mode` for when the mode stays as it is.
 
     Args:
         job: state of the agent.
@@ -36,6 +36,11 @@ def apply_control_mode(job: Job, requested: str | None) -> None:
         log.warning(
             '%s: the word "%s" on topic control is not obeyed, the agent was attached to %s at most; for more, restart '
             'it with attach(..., mode="%s")', job.name, requested, job.widest_mode, requested,
+        )  # fmt: skip
+    elif mode != job.widest_mode:
+        log.warning(
+            '%s: the word "%s" on topic control holds, though the agent was attached to %s; '
+            "`tidecast job mode %s %s` ends that", job.name, mode, job.widest_mode, job.name, job.widest_mode,
         )  # fmt: skip
     switch_mode(job, mode)
 

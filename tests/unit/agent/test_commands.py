@@ -157,6 +157,9 @@ def test_a_word_may_narrow_what_the_code_allows_and_no_more(granted, word, caplo
     assert job.mode == (granted if refused else word)
     assert (job.actuator.calls == []) == (job.mode == "observe")
     assert (f'attach(..., mode="{word}")' in caplog.text) == refused
+    narrows = not refused and word != granted
+    assert (f'the word "{word}" on topic control holds' in caplog.text) == narrows
+    assert (f"`tidecast job mode orders {granted}` ends that" in caplog.text) == narrows
 
 
 def test_silence_hands_back_what_was_found_and_life_takes_over_again(commands, caplog):
@@ -285,6 +288,16 @@ def test_a_mode_holds_for_a_decision_that_came_with_it(job):
     modes.switch_mode(job, "act")
     commands.poll()
     assert job.mode == "observe" and job.actuator.calls == ["take over"]
+
+
+@pytest.mark.parametrize("kept", [True, False])
+def test_an_old_word_that_keeps_a_new_agent_from_acting_is_told_once_control_is_read(job, kept, caplog):
+    word = Record("control", mode_key("orders").encode(), encode(Control("orders", 1.0, mode="observe")))
+    commands = Commands(job, "nowhere:1", {}, waits_for_clock=False)
+    commands._client, commands._unread = Kept({Part("control"): [word] if kept else []}), {Part("control"): 1}
+    commands.poll()
+    assert job.mode == ("observe" if kept else "act")
+    assert ('"observe" on topic control holds' in caplog.text) == kept
 
 
 def test_orders_are_known_to_be_the_newest_once_control_is_read_to_its_end(job):
