@@ -6,7 +6,9 @@ import hashlib
 import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
+from datetime import datetime
 from typing import Any
+from zoneinfo import ZoneInfo
 
 from configs.errors import FinalError
 from configs.settings import Settings, load
@@ -34,13 +36,16 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
 
     Returns:
         `sentence`, the plan in words; `hours`, executor-hours that it is expected to cost beside the live job; `ask`,
-        whether that is more than `most_hours`.
+        whether that is more than `most_hours`; `by`, the instant that the deadline means, ISO 8601 with its offset.
 
     Raises:
         CorrectableError: as `make_order` and `plan_by` raise it.
     """
-    found = _planned(form)
-    return {"sentence": found.sentence, "hours": found.hours, "ask": found.hours > _bound(form)}
+    settings = load()
+    found = _planned(settings, form, form["by"])
+    assert found.order.by is not None
+    by = datetime.fromtimestamp(found.order.by, ZoneInfo(settings.replay.timezone)).isoformat()
+    return {"sentence": found.sentence, "hours": found.hours, "ask": found.hours > _bound(form), "by": by}
 
 
 def order(form: dict[str, Any], planned: dict[str, Any], run: str) -> str:
@@ -51,11 +56,12 @@ def order(form: dict[str, Any], planned: dict[str, Any], run: str) -> str:
 
     Args:
         form: as for `plan`.
-        planned: what that returned.
+        planned: what that returned; of an older release without `by`, which is read from the form again then.
         run: id of the DAG's run; a part of the order's name follows from it.
 
     Raises:
         BackfillRunError: it costs more now than the form allows, and than was planned and approved.
+        BackfillPlanError: its deadline has passed meanwhile; or as `plan`.
         OrderError: it is to have an application of its own, which cannot be started.
         CorrectableError: as `plan`.
     """
@@ -66,7 +72,8 @@ def order(form: dict[str, Any], planned: dict[str, Any], run: str) -> str:
                 start_application(settings, before)
         print(f"{job}: backfill {before.id} was ordered by this run before, and is gone on with")
         return before.id
-    found = _planned(form, mark_of(run))
+    # "07:00" was read when it was planned: read again after that, as once it is approved, it would be tomorrow's.
+    found = _planned(settings, form, planned.get("by", form["by"]), mark_of(run))
     hours, allowed = found.hours, max(_bound(form), DEARER * planned["hours"])
     if hours > allowed:
         raise BackfillRunError(
@@ -155,10 +162,9 @@ def _goes_on(before: ReplayOrder, settings: Settings) -> bool:
     return said is not None and said.state == "done"
 
 
-def _planned(form: dict[str, Any], mark: str = "") -> CheapestOrder:
-    settings = load()
+def _planned(settings: Settings, form: dict[str, Any], by: str, mark: str = "") -> CheapestOrder:
     asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"], weight=form.get("weight"), mark=mark)
-    return plan_by(settings, make_order(settings, asked), form["by"], form["sure"])
+    return plan_by(settings, make_order(settings, asked), by, form["sure"])
 
 
 def _bound(form: dict[str, Any]) -> float:

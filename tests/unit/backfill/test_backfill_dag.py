@@ -2,15 +2,17 @@
 
 import os
 import signal
+from datetime import datetime
 from types import SimpleNamespace
 
 import pytest
 
+from models.backfill.given import BackfillPlanError
 from pipelines.backfill import dag
 from pipelines.backfill.follow import FollowedOrder
-from pipelines.backfill.ordering import CheapestOrder
+from pipelines.backfill.ordering import CheapestOrder, read_due
 from pipelines.backfill.orders import OrderError
-from tests.fakes.planned_job import order, progress
+from tests.fakes.planned_job import NOW, order, progress
 
 FORM = {"job": "orders", "begin": "2026-03-01", "end": "2026-03-02", "topic": "sales", "by": "07:00", "sure": 0.9,
         "most_hours": 2.0}  # fmt: skip
@@ -19,11 +21,12 @@ RUN = "manual__2026-03-02T06:00:00+00:00"
 
 @pytest.fixture
 def world(monkeypatch):
-    """Plans that cost what is set, and orders that are noted."""
-    found = SimpleNamespace(hours=1.0, sent=[], asked=[], changed=[], news=[], begun=[], known=order())
+    """Plans that cost what is set, made when it is `now` by the job's clock, and orders that are noted."""
+    found = SimpleNamespace(hours=1.0, now=NOW, sent=[], asked=[], changed=[], news=[], begun=[], known=order())
 
     def planned(settings, made, by, sure):
-        return CheapestOrder(made, "so it is", found.hours)
+        due = read_due(made, by, sure, settings.replay.timezone, found.now)
+        return CheapestOrder(due, "so it is", found.hours)
 
     monkeypatch.setattr(dag, "make_order", lambda settings, asked: found.asked.append(asked) or order())
     monkeypatch.setattr(dag, "plan_by", planned)
@@ -36,7 +39,8 @@ def world(monkeypatch):
 
 
 def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
-    assert dag.plan(FORM) == {"sentence": "so it is", "hours": 1.0, "ask": False}
+    due = "2023-11-15T07:00:00+00:00"
+    assert dag.plan(FORM) == {"sentence": "so it is", "hours": 1.0, "ask": False, "by": due}
     world.hours = 2.5
     assert dag.plan(FORM)["ask"] and not dag.plan({**FORM, "most_hours": None})["ask"]
     assert world.asked[0].job == "orders" and world.asked[0].topic == "sales" and not world.sent
@@ -51,6 +55,23 @@ def test_what_was_allowed_or_approved_is_ordered_and_nothing_dearer(world):
     with pytest.raises(dag.BackfillRunError, match=r"costs 2.6 executor-hours now, 2 were allowed"):
         dag.order(FORM, {"hours": 1.0}, RUN)
     assert len(world.sent) == 2
+
+
+@pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
+def test_a_deadline_is_the_one_that_was_planned_however_late_it_is_ordered(world, monkeypatch, zone):
+    monkeypatch.setenv("TIDECAST_REPLAY__TIMEZONE", zone)
+    planned = dag.plan(FORM)
+    due = datetime.fromisoformat(planned["by"])
+    assert (due.hour, due.minute) == (7, 0) and due.utcoffset() is not None
+    world.now = due.timestamp() - 60  # as after a night's approval
+    dag.order(FORM, planned, RUN)
+    assert [one.by for one in world.sent] == [due.timestamp()]
+    world.now = due.timestamp() + 60
+    with pytest.raises(BackfillPlanError, match=r"--by '2023-11-15T07:00:00\+0\d:00' is .*, which is past; now is"):
+        dag.order(FORM, planned, RUN)
+    del planned["by"]  # of a run that an older release has planned
+    dag.order(FORM, planned, RUN)
+    assert [one.by for one in world.sent] == [due.timestamp(), due.timestamp() + 86_400]
 
 
 def test_it_is_followed_to_its_end_and_a_failure_is_the_tasks(world, capsys):
