@@ -20,7 +20,7 @@ from pipelines.backfill.text import describe_followed
 from tidecast.orders import ReplayOrder
 
 DEARER = 1.1
-"""How many times what was planned first an order may cost when it is given, after a person was asked."""
+"""How many times what a person has approved an order may cost when it is given; unasked, it is what the form allows."""
 
 
 class BackfillRunError(FinalError, RuntimeError):
@@ -60,7 +60,7 @@ def order(form: dict[str, Any], planned: dict[str, Any], run: str) -> str:
         run: id of the DAG's run; a part of the order's name follows from it.
 
     Raises:
-        BackfillRunError: it costs more now than the form allows, and than was planned and approved.
+        BackfillRunError: it costs more now than was approved or, where nobody was asked, than the form allows.
         BackfillPlanError: its deadline has passed meanwhile; or as `plan`.
         OrderError: it is to have an application of its own, which cannot be started.
         CorrectableError: as `plan`.
@@ -74,7 +74,7 @@ def order(form: dict[str, Any], planned: dict[str, Any], run: str) -> str:
         return before.id
     # "07:00" was read when it was planned: read again after that, as once it is approved, it would be tomorrow's.
     found = _planned(settings, form, planned.get("by", form["by"]), mark_of(run))
-    hours, allowed = found.hours, max(_bound(form), DEARER * planned["hours"])
+    hours, allowed = found.hours, DEARER * planned["hours"] if planned["ask"] else _bound(form)
     if hours > allowed:
         raise BackfillRunError(
             f"the plan costs {hours:.2g} executor-hours now, {allowed:.2g} were allowed: {found.sentence}. Begin "

@@ -17,6 +17,8 @@ from tests.fakes.planned_job import NOW, order, progress
 FORM = {"job": "orders", "begin": "2026-03-01", "end": "2026-03-02", "topic": "sales", "by": "07:00", "sure": 0.9,
         "most_hours": 2.0}  # fmt: skip
 RUN = "manual__2026-03-02T06:00:00+00:00"
+CHEAP = {"hours": 1.0, "ask": False}
+"""A plan about which nobody is asked."""
 
 
 @pytest.fixture
@@ -49,12 +51,17 @@ def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
 
 
 def test_what_was_allowed_or_approved_is_ordered_and_nothing_dearer(world):
-    assert dag.order(FORM, {"hours": 1.0}, RUN) == "fix" and len(world.sent) == 1
+    assert dag.order(FORM, CHEAP, RUN) == "fix" and len(world.sent) == 1
     world.hours = 2.6
-    assert dag.order(FORM, {"hours": 2.5}, RUN) == "fix" and len(world.sent) == 2
-    with pytest.raises(dag.BackfillRunError, match=r"costs 2.6 executor-hours now, 2 were allowed"):
-        dag.order(FORM, {"hours": 1.0}, RUN)
+    assert dag.order(FORM, {"hours": 2.5, "ask": True}, RUN) == "fix" and len(world.sent) == 2
+    with pytest.raises(dag.BackfillRunError, match=r"costs 2.6 executor-hours now, 2.5 were allowed"):
+        dag.order(FORM, {"hours": 2.3, "ask": True}, RUN)
+    world.hours = 2.1  # a tenth more than was planned, which nobody was asked about
+    with pytest.raises(dag.BackfillRunError, match=r"costs 2.1 executor-hours now, 2 were allowed"):
+        dag.order(FORM, {"hours": 1.95, "ask": False}, RUN)
     assert len(world.sent) == 2
+    dag.order({**FORM, "most_hours": None}, {"hours": 1.0, "ask": False}, RUN)
+    assert len(world.sent) == 3
 
 
 @pytest.mark.parametrize("zone", ["UTC", "Europe/Berlin"])
@@ -115,7 +122,7 @@ def test_an_order_that_is_ended_while_it_is_given_is_cancelled_if_it_came(world,
 
     monkeypatch.setattr(dag, "give_order", sent)
     with pytest.raises(dag.BackfillRunError, match="is cancelled, because its task was ended"):
-        dag.order(FORM, {"hours": 1.0}, RUN)
+        dag.order(FORM, CHEAP, RUN)
     assert world.changed == [("orders", "fix", "cancel")]
 
     def not_there(kafka, *what):
@@ -123,7 +130,7 @@ def test_an_order_that_is_ended_while_it_is_given_is_cancelled_if_it_came(world,
 
     monkeypatch.setattr(dag, "cancel_order", not_there)
     with pytest.raises(dag.BackfillRunError):
-        dag.order(FORM, {"hours": 1.0}, RUN)
+        dag.order(FORM, CHEAP, RUN)
 
 
 @pytest.mark.parametrize("wanted", ["run", "pause", "cancel", "done"])
@@ -163,7 +170,7 @@ def test_a_try_after_the_order_was_sent_goes_on_with_that_and_gives_no_second_on
     """As where its process was killed before it could return the name."""
     name = f"20260301T000000-20260302T000000-{dag.mark_of(RUN)}"
     world.known, world.hours = order(name, wanted=wanted, apart=apart), 99.0  # which nobody would allow
-    assert dag.order(FORM, {"hours": 1.0}, RUN) == name and not world.sent and not world.asked
+    assert dag.order(FORM, CHEAP, RUN) == name and not world.sent and not world.asked
     assert world.begun == [name] * (apart is not None and wanted == "run")  # it died maybe before that was started
     assert "was ordered by this run before" in capsys.readouterr().out
 
@@ -173,13 +180,13 @@ def test_what_is_done_is_not_ordered_again_by_its_run_and_what_was_cancelled_is(
     world.known = order(f"days-{dag.mark_of(RUN)}", wanted="done")
     said = {} if state is None else {world.known.id: progress(world.known.id, state=state)}
     monkeypatch.setattr(dag, "newest_progress", lambda kafka, job: said)
-    assert (dag.order(FORM, {"hours": 1.0}, RUN) == "fix") == bool(world.sent) == again
+    assert (dag.order(FORM, CHEAP, RUN) == "fix") == bool(world.sent) == again
     assert [one.mark for one in world.asked] == [dag.mark_of(RUN)] * again
 
 
 def test_another_runs_order_is_not_its_own(world):
     world.known = order(f"days-{dag.mark_of('another run')}")
-    assert dag.order(FORM, {"hours": 1.0}, RUN) == "fix" and len(world.sent) == 1
+    assert dag.order(FORM, CHEAP, RUN) == "fix" and len(world.sent) == 1
     with pytest.raises(dag.BackfillRunError, match="not come to its end"):
         dag.end_run("orders", None, {"order": "failed"}, failed=False, run=RUN)
     assert not world.changed
