@@ -36,6 +36,15 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
         "end": Param(type="string", pattern=MOMENT, title="To",
                      description="End of the range, not included, in job time."),
         "topic": optional_field("string", "Topic", "A topic that the job reads. Empty: `events` with the prefix."),
+        "table": optional_field("string", "Table",
+                                "Absolute path of a Delta or Parquet table of the topic's records, which Airflow's "
+                                "workers read, too. Empty: the topic.", pattern="^/"),
+        "late_s": optional_field("number", "Late",
+                                 "Wall seconds within which records of the range were produced after its end. Empty: "
+                                 "as late as the job takes them.", minimum=0),
+        "compare": Param(False, type="boolean", title="Compare",
+                         description="Publish nothing: the log of the task `follow` says what would change, and "
+                         "`tidecast backfill JOB --publish NAME` publishes it."),
         "by": Param("07:00", type="string", title="Done by",
                     description="Deadline: a time of day or a date, in job time."),
         "sure": Param(0.9, type="number", exclusiveMinimum=0, exclusiveMaximum=1, title="Sure",
@@ -81,6 +90,7 @@ def backfill() -> None:
 
         Raises:
             BackfillRunError: it now costs more than was allowed or approved.
+            BackfillPlanError: its deadline has passed, or cannot be met any more.
         """
         from pipelines.backfill import dag as backfills
 
@@ -88,7 +98,7 @@ def backfill() -> None:
 
     @task(max_active_tis_per_dag=FOLLOWED)
     def follow(name: str, params: Any = None, ti: Any = None) -> dict[str, Any]:
-        """Follow the order to its end; returns its `state` and `records`.
+        """Follow the order until it is done or compared; returns its `state` and `records`.
 
         Raises:
             BackfillRunError, ApplicationEndedError: it failed, was cancelled, or what read it was killed (no retry).

@@ -14,7 +14,8 @@ from tidecast.control import WALL, Clock
 
 CLOCKS_S = 600.0
 """How far the broker's clock may be ahead of the one here, seconds."""
-_TABLE = "from a table of the same columns: --table PATH"
+FROM_TABLE = "from a table of the same columns: --table PATH, or Table in the form of Airflow's DAG"
+"""How a range is read that the topic does not give."""
 
 
 class RangeError(CorrectableError, ValueError):
@@ -71,7 +72,7 @@ def check_moments(asked: TimeRange) -> None:
             "the range now at the latest"
         )
     if asked.until > now:
-        smaller = ", or give a smaller --late-s" if slack_s > asked.least_s else ""
+        smaller = ", or give a smaller --late-s (Late in the form of Airflow's DAG)" if slack_s > asked.least_s else ""
         raise RangeError(
             f"records of before --to {told(end)} may come until {told(asked.until)}, it is {told(now)}: end "
             f"the range by {told(now - slack_s)}{smaller}"
@@ -94,7 +95,7 @@ def why_cut(asked: TimeRange, stamps: Mapping[TopicPartition, float]) -> str:
     oldest, place = max((at, place) for place, at in stamps.items())
     return (
         f"topic {place.topic!r} no longer holds all from {asked.told(asked.begin)}: in {len(stamps)} of its partitions "
-        f"it begins at {asked.told(oldest)}. Give --from {asked.told_after(oldest)}, or read the rest {_TABLE}"
+        f"it begins at {asked.told(oldest)}. Give --from {asked.told_after(oldest)}, or read the rest {FROM_TABLE}"
     )
 
 
@@ -114,14 +115,14 @@ def why_emptied(asked: TimeRange, emptied: Sequence[TopicPartition], kept_s: flo
     if kept_s is None:
         return (
             f"{may}: for how long it keeps them is not known. It has a retention.bytes or no retention.ms, or this "
-            f"user may not ask (right DescribeConfigs on the topic). Give that right, or read the range {_TABLE}"
+            f"user may not ask (right DescribeConfigs on the topic). Give that right, or read the range {FROM_TABLE}"
         )
     since = asked.now - kept_s + CLOCKS_S
     if asked.begin >= since:
         return ""
     later = since + CLOCKS_S  # or the moment would be too early again once somebody has given it
     instead = f"Give --from {asked.told_after(later)}, or read" if later < asked.end else "Read"
-    return f"{may}: its retention.ms keeps them for {kept_s:,.0f} s. {instead} the range {_TABLE}"
+    return f"{may}: its retention.ms keeps them for {kept_s:,.0f} s. {instead} the range {FROM_TABLE}"
 
 
 def _stamp(time_s: float) -> str:

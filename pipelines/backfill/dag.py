@@ -7,6 +7,7 @@ import signal
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import datetime
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
@@ -31,8 +32,8 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     """Plan a backfill; nothing is ordered.
 
     Args:
-        form: job, begin, end, by, sure; and maybe topic, weight and most_hours, executor-hours that nobody need be
-            asked for.
+        form: job, begin, end, by, sure; and maybe topic, table, late_s, compare, weight and most_hours, executor-hours
+            that nobody need be asked for.
 
     Returns:
         `sentence`, the plan in words; `hours`, executor-hours that it is expected to cost beside the live job; `ask`,
@@ -91,14 +92,14 @@ def follow(job: str, name: str) -> dict[str, Any]:
     """Follow an order to its end, planning it anew as things come; if this task is ended, that order is cancelled.
 
     Returns:
-        `state` and `records` of it.
+        `state` of it, done or compared, and its `records`.
 
     Raises:
         BackfillRunError: it failed or was cancelled, with the reason; or it is no more among the job's orders.
         ApplicationEndedError: what reads it apart has ended without a last word.
         BrokerError: the broker cannot be reached.
     """
-    settings = load()
+    settings, state = load(), "done"
     with _cancelled_when_ended(job, name):
         known = read_orders(settings.kafka, job).get(name)
         if known is None:
@@ -113,9 +114,10 @@ def follow(job: str, name: str) -> dict[str, Any]:
             return {"state": "done", "records": known.records}
         for new in follow_order(settings, known):
             print(describe_followed(new))
-            if new.said is not None and new.said.state in ("failed", "cancelled"):
-                raise BackfillRunError(f"backfill {name} of job {job} is {new.said.state}: {new.said.reason}")
-    return {"state": "done", "records": known.records}
+            state = state if new.said is None else new.said.state
+            if new.said is not None and state in ("failed", "cancelled"):
+                raise BackfillRunError(f"backfill {name} of job {job} is {state}: {new.said.reason}")
+    return {"state": state, "records": known.records}
 
 
 def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool, run: str) -> None:
@@ -163,7 +165,10 @@ def _goes_on(before: ReplayOrder, settings: Settings) -> bool:
 
 
 def _planned(settings: Settings, form: dict[str, Any], by: str, mark: str = "") -> CheapestOrder:
-    asked = AskedRange(form["job"], form["begin"], form["end"], form["topic"], weight=form.get("weight"), mark=mark)
+    asked = AskedRange(
+        form["job"], form["begin"], form["end"], form["topic"], form.get("late_s"), compare=form.get("compare", False),
+        table=Path(form["table"]) if form.get("table") else None, weight=form.get("weight"), mark=mark,
+    )  # fmt: skip
     return plan_by(settings, make_order(settings, asked), by, form["sure"])
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from kafka import TopicPartition
 
 from configs.sections import Kafka
-from pipelines.backfill.asked import RangeError, TimeRange, check_moments, why_cut, why_emptied
+from pipelines.backfill.asked import FROM_TABLE, RangeError, TimeRange, check_moments, why_cut, why_emptied
 from pipelines.kafka.connection import answered, connect_client
 from pipelines.kafka.topics import retention_s
 from tidecast.connection.transport import consumer
@@ -141,7 +141,7 @@ def _refuse_fast_clock(waits: Iterable[TopicPartition]) -> None:
     raise RangeError(
         f"topic {place.topic!r}, partition {place.partition}: records of the range are among others that a clock "
         f"which runs fast stamped behind it, for more than {STRAYS_S:g} s of reading. Give a --to of before it ran "
-        "fast, or read the range from a table of the same columns: --table PATH"
+        f"fast, or read the range {FROM_TABLE}"
     )
 
 

@@ -95,7 +95,7 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
         "plan": [], "dear": ["plan"], "approve": ["dear"], "order": ["approve", "plan"], "follow": ["order"],
         "end": ["follow", "order"],
     }  # fmt: skip
-    asked = {"job", "begin", "end", "topic", "by", "sure", "most_hours", "weight"}
+    asked = {"job", "begin", "end", "topic", "table", "late_s", "compare", "by", "sure", "most_hours", "weight"}
     assert dag["first_run"] is None and {*dag["params"]} == asked
     assert not {"begin", "end"} & set(dag["filled"])  # nobody counts a range by mistake that a form had ready
 

@@ -3,6 +3,7 @@
 import os
 import signal
 from datetime import datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -48,6 +49,15 @@ def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
     assert world.asked[0].job == "orders" and world.asked[0].topic == "sales" and not world.sent
     dag.plan({**FORM, "weight": 2.0})
     assert [one.weight for one in (world.asked[0], world.asked[-1])] == [None, 2.0]
+
+
+def test_a_table_how_late_records_are_and_a_comparison_are_asked_for_as_by_the_command(world):
+    dag.plan(FORM)
+    dag.plan({**FORM, "table": "/lake/orders", "late_s": 30.0, "compare": True})
+    asked = [(one.table, one.late_s, one.compare) for one in world.asked]
+    assert asked == [(None, None, False), (Path("/lake/orders"), 30.0, True)]
+    world.news = [FollowedOrder(progress(state="compared", done=400_000, reason="9 of 50 windows differ"))]
+    assert dag.follow("orders", "fix") == {"state": "compared", "records": 400_000}
 
 
 def test_what_was_allowed_or_approved_is_ordered_and_nothing_dearer(world):

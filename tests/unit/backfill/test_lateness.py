@@ -88,6 +88,8 @@ def test_a_range_that_live_may_still_change_is_refused_with_what_is_final():
     now = NOON + 200
     with pytest.raises(RangeError, match=r"may come until \S+, it is \S+: end the range by \S+Z$"):  # nothing smaller
         check_moments(Lateness(batches, WALL).range_of(NOON - 7200, NOON, 310.0, now))
+    with pytest.raises(RangeError, match=r", or give a smaller --late-s \(Late in the form of Airflow's DAG\)$"):
+        check_moments(Lateness(batches, WALL).range_of(NOON - 7200, NOON, 900.0, now))
     # It stands: long after the range it has not come to its end.
     with pytest.raises(RangeError, match=r"may still change windows before --to \S+T12:00:00Z, .*was at \S+T11:58:00Z"):
         check_moments(Lateness(batches, WALL).range_of(NOON - 7200, NOON, None, NOON + DAY_S))

@@ -132,7 +132,9 @@ def test_records_of_a_range_are_found_among_those_of_a_clock_that_runs_fast_as_l
     assert (found.starts, found.ends) == ({"events": {"0": 5}}, {"events": {"0": 9}})
     at(Fast, DAY).beginning_offsets = lambda places: dict.fromkeys(places, 0)
     monkeypatch.setattr(ranges, "STRAYS_S", 0.0)
-    with pytest.raises(RangeError, match=r"'events', partition 0: .* a clock which runs fast .* Give a --to .*--table"):
+    with pytest.raises(
+        RangeError, match=r"'events', partition 0: .* a clock which runs fast .* Give a --to .*--table PATH, or Table"
+    ):
         find_offsets(KAFKA, "events", ASKED)
 
 
