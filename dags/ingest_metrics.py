@@ -31,7 +31,8 @@ FORM = {
         "string",
         "Partition",
         "Event hour, e.g. 2014-10-22T04, or interval of event hours, e.g. 2014-09-24T04/2014-10-22T04. Empty: the hour "
-        "of the schedule; by hand, the present moment. A name that was used before reads that run's offsets again.",
+        "of the schedule; started otherwise, the present moment. A name that was used before reads that run's offsets "
+        "again.",
         pattern=rf"^{HOUR}(/{HOUR}|\d{{4}})?$",
     ),
     "skip_lost": Param(
@@ -77,7 +78,8 @@ def ingest_metrics() -> None:
         """
         from pipelines.ingest import ingest, partition
 
-        hour = None if dag_run.run_type == "manual" else dag_run.data_interval_start
+        # What starts other runs, a person, a DAG or an asset, gives them an interval, too: of an hour that is taken.
+        hour = dag_run.data_interval_start if dag_run.run_type in ("scheduled", "backfill") else None
         name = params["partition"] or partition.default_name(hour, dag_run.run_after)
         newest = inlet_events[DRIFT].ascending(False).limit(DRIFTS_EACH * max(len(JOBS), 1))
         reported = [event.extra for event in newest]

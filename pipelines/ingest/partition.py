@@ -67,8 +67,8 @@ def default_name(scheduled_hour: datetime | None, moment: datetime) -> str:
     """Name the ingest partition of a run for which nobody gave one.
 
     Args:
-        scheduled_hour: the hour that the schedule ran it for; None where it was started by hand.
-        moment: when the run began; used without a scheduled hour, so that a run by hand takes no hour's name.
+        scheduled_hour: the hour that the schedule ran it for; None where something else did.
+        moment: when the run began; used without a scheduled hour, so that such a run takes no hour's name.
 
     Returns:
         `2014-10-22T04` for an hour, `2014-10-22T042031` for a moment, in UTC.

@@ -1,4 +1,4 @@
-"""Runs the ingest by hand, then hourly, then as a repeat, on a topic that grows; writes what each run did as JSON."""
+"""Runs the ingest by hand, hourly, otherwise and as a repeat, on a topic that grows; writes what each did as JSON."""
 
 import json
 import sys
@@ -81,6 +81,9 @@ found = [
     run("manual", HOUR + timedelta(minutes=20)),
     run("manual", HOUR + timedelta(minutes=40)),
     run("scheduled", HOUR + timedelta(hours=1)),
+    run("operator_triggered", HOUR + timedelta(hours=1, seconds=1)),
+    run("asset_triggered", HOUR + timedelta(hours=1, seconds=2)),
+    run("backfill", HOUR + timedelta(hours=1)),
     run("manual", HOUR + timedelta(hours=1), f"{HOUR:%Y-%m-%dT%H}"),
     run("manual", HOUR + timedelta(hours=1), f"{HOUR:%Y-%m-%dT%H}", attempt=2),
 ]

@@ -167,10 +167,10 @@ def test_unpausing_starts_no_run_at_once(found, name):
 
 
 def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts_no_training(found):
-    by_hand, again_by_hand, hourly, repeat, retried = found["ingests"]["runs"]
-    assert [run["offsets"] for run in (by_hand, again_by_hand, hourly)] == [[0, 10], [10, 20], [20, 30]]
-    assert by_hand["told"] == again_by_hand["told"] == hourly["told"] == ["metrics"]
-    assert (repeat["offsets"], repeat["told"]) == ([20, 30], [])
+    *new, hour_again, repeat, retried = found["ingests"]["runs"]  # by hand twice, hourly, by another DAG, by an asset
+    assert [run["offsets"] for run in new] == [[0, 10], [10, 20], [20, 30], [30, 40], [40, 50]]
+    assert all(run["told"] == ["metrics"] for run in new)
+    assert (repeat["offsets"], repeat["told"]) == (hour_again["offsets"], hour_again["told"]) == ([20, 30], [])
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
 
 
