@@ -55,7 +55,8 @@ FORM = {
 def ingest_metrics() -> None:
     """Build the DAG: `ingest` fills the lake and reports asset events; `name_troubles` fails on trouble."""
 
-    @task(inlets=[DRIFT], outlets=[METRICS_STORED, DRIFT_FOUND])
+    # Airflow's own backfill has a number of runs at a time of its own, ten where none is given.
+    @task(inlets=[DRIFT], outlets=[METRICS_STORED, DRIFT_FOUND], max_active_tis_per_dag=1)
     def ingest(
         params: Any = None, dag_run: Any = None, ti: Any = None, inlet_events: Any = None, outlet_events: Any = None
     ) -> dict[str, Any]:

@@ -174,6 +174,10 @@ def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
 
 
+def test_one_ingest_goes_on_at_a_time_also_where_a_backfill_has_many_runs_at_once(parsed):
+    assert parsed["dags"]["ingest_metrics"]["at_most"] == {"ingest": 1}
+
+
 def test_an_ingest_asks_for_the_newest_drifts_of_its_jobs_and_not_for_all_there_ever_were(found):
     drifts = found["ingests"]["drifts"]
     assert drifts["newest"] == 99_999 and 0 < drifts["many"] == 50 * drifts["jobs"]
