@@ -9,7 +9,6 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from configs.contract import Contract
 from models.backfill.apart import ApartPlan
 from models.backfill.finish import FinishTimes
 from models.backfill.plan import BackfillPlan, DeadlineError
@@ -94,16 +93,12 @@ def finish_words(finish: FinishTimes, by_s: float, now_s: float, zone: str, spee
     return f"done {between}, by {by} with {100 * finish.chance(by_s):.0f} %"
 
 
-def refusal_sentence(
-    error: DeadlineError, earliest_s: float, contract: Contract, mode: str, now_s: float, zone: str, speed: float = 1.0
-) -> str:  # fmt: skip
+def refusal_sentence(error: DeadlineError, earliest_s: float, now_s: float, zone: str, speed: float = 1.0) -> str:
     """Tell by the job's clock why a deadline is refused, the earliest that can be met, and what this one would take.
 
     Args:
         error: of the plan.
         earliest_s: seconds from now until a deadline that can be met; infinite: beyond the forecast.
-        contract: of the job.
-        mode: of its agent.
         now_s: epoch seconds of now; in a replay of a trace, of the trace.
         zone: IANA name, of the job.
         speed: seconds of the trace that pass in a real one.
@@ -115,10 +110,7 @@ def refusal_sentence(
         earliest = _clock(now, earliest_s * speed + 60)  # so that the minute that is told lies behind it
     takes = "no number of executors that is known of suffices"
     if error.executors is not None:
-        larger = ["executors.max in the job's contract"] if error.executors > contract.executors.max else []
-        held = f"its agent, in mode {mode}, changes none: `tidecast job mode {contract.job} act`"
-        helps = larger if mode == "act" else [*larger, held]
-        takes = f"it takes {error.executors} executors ({'; '.join(helps)})"
+        takes = f"it takes {error.executors} executors (executors.max in the job's contract)"
     return (
         f"--by {by} cannot be met with a probability of {error.sure:g}, not with all {error.most} executors from now "
         f"on. The earliest that can be met is {earliest}; for {by} {takes}, or a lower --sure"

@@ -121,7 +121,7 @@ class PlanLooks:
         try:
             found = self._looked(moment)
         except BackfillPlanError as error:
-            told, self._trouble = self._trouble, str(error)
+            told, self._trouble, self.finish = self._trouble, str(error), ""
             return None if told == self._trouble else f"the schedule stays as it is: {error}"
         self._trouble = ""
         if found is None:

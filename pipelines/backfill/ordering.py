@@ -151,7 +151,7 @@ def plan_by(settings: Settings, order: ReplayOrder, by: str, sure: float) -> Che
 
     Raises:
         BackfillPlanError: the probability is none; the deadline is past, before the range's end, or beyond what can be
-            forecast; there is no forecast; or it cannot be met, with what can.
+            forecast; there is no forecast; nobody decides a rate for replays; or it cannot be met, with what can.
         SettingsError: the job has no contract.
         BrokerError, ValueError: a topic cannot be read; an unknown security option.
     """
@@ -213,8 +213,7 @@ def plan_due(due: ReplayOrder, zone: str, moment: JobNow) -> PlannedOrder:
     try:
         plan = plan_order(due, moment)
     except DeadlineError as error:
-        contract, mode = moment.known.contract, moment.known.memory.mode or "act"
-        told = refusal_sentence(error, earliest_s(due, moment), contract, mode, job_now, zone, speed)
+        told = refusal_sentence(error, earliest_s(due, moment), job_now, zone, speed)
         raise BackfillPlanError(told) from None
     return PlannedOrder(with_plan(due, plan, moment), plan, plan_sentence(plan, job_now, zone, speed))
 

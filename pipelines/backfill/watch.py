@@ -48,7 +48,7 @@ class JobWatch:
         self.orders: dict[str, ReplayOrder] = {}
         self.progress: dict[str, ReplayProgress] = {}
         self._contract = load_contract(job, settings.contracts_dir)
-        self._policy = settings.autoscaler.policy
+        self._policy, self._observes = settings.autoscaler.policy, settings.autoscaler.mode == "observe"
         self._scaler = Scaler(job, self._contract, self._policy, "observe")
         self._memory: Memory = fresh(self._contract)
         self._forecasts: dict[float, Forecast] = {}
@@ -73,7 +73,7 @@ class JobWatch:
     def now(self) -> JobNow:
         """Return what is known at this moment."""
         issued = read_issued(map(vars, self._forecasts.values()), self.clock)
-        known = KnownJob(self._contract, self._memory, issued, self._policy)
+        known = KnownJob(self._contract, self._memory, issued, self._policy, self._observes)
         return JobNow(known, self.clock, time.time(), dict(self.orders), dict(self.progress))
 
     def _take(self, records: Iterable[Record]) -> list[ReplayProgress]:

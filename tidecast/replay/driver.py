@@ -16,7 +16,7 @@ from tidecast.replay.pace import rows_per_task
 from tidecast.replay.pauses import LivePauses
 from tidecast.replay.pool import enter_pool
 from tidecast.replay.query import ReplayQuery
-from tidecast.replay.rates import decided_rates, own_rates
+from tidecast.replay.rates import decided_rates, own_rates, why_none
 from tidecast.replay.replayable import EndedOrders, HeldElsewhereError, Replayable, check_order
 from tidecast.spark.locality import StateWait
 
@@ -89,8 +89,7 @@ class Replays:
 
     def waiting(self) -> list[str]:
         """Return the orders that stand and are waited for: not those that are paused, or compared and not published."""
-        told = self.states()
-        kept = ("compare", "compared")
+        told, kept = self.states(), ("compare", "compared")
         return [one.id for one in self._standing() if one.wanted != "pause" and (one.then, told.get(one.id)) != kept]
 
     def states(self) -> dict[str, str]:
@@ -135,7 +134,8 @@ class Replays:
             self._say(order, query, "paused", 0.0, "as ordered")
         else:
             query.admit(rps, self._free)
-            self._say(order, query, "running" if rps > 0 and query.newest is not None else "waiting", rps, "")
+            state = "running" if rps > 0 and query.newest is not None else "waiting"
+            self._say(order, query, state, rps, why_none(self._job, rps))
 
     def _cancel(self, order: ReplayOrder) -> None:
         """Leave nothing behind of a replay, in whatever mode; until control is read a later order of it may come."""
@@ -200,7 +200,7 @@ class Replays:
         check_order(order, replayable, self._job.topics)
         self._begun.setdefault(order.id, time.monotonic())
         if rps <= 0 or not self._pauses.is_first_over():
-            self._say(order, None, "waiting", rps, "")
+            self._say(order, None, "waiting", rps, why_none(self._job, rps))
             return
         enter_pool()
         if not order.table and not self._apart:

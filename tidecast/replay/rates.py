@@ -50,6 +50,16 @@ def own_rates(orders: Sequence[ReplayOrder], served_rps: Mapping[str, float | No
     return {one.id: ahead[one.id] if one.most_rps is None else min(ahead[one.id], one.most_rps) for one in orders}
 
 
+def why_none(job: OrderedJob, rps: float) -> str:
+    """Return why a replay beside live records has no rate, as far as its agent knows; "" where it has one."""
+    if rps > 0:
+        return ""
+    if job.mode == "freeze":
+        return "the agent is frozen: nobody decides a rate"
+    unknown = job.replay_rps is None and job.heard
+    return "the autoscaler decides no rate: it only observes, or has not decided yet" if unknown else ""
+
+
 def _rate(job: OrderedJob, order: ReplayOrder, share_rps: float, begun: Mapping[str, float]) -> float:
     if job.replay_rps is None:
         now = time.monotonic()

@@ -43,12 +43,14 @@ class KnownJob:
         memory: what its autoscaler has learned.
         issued: forecasts, on the wall's clock; None before one.
         policy: that scales it.
+        observes: whether its autoscaler only recommends.
     """
 
     contract: Contract
     memory: Memory
     issued: IssuedLoad | None
     policy: str
+    observes: bool = False
 
 
 @dataclass(frozen=True)
@@ -83,6 +85,25 @@ def lead_times(known: KnownJob) -> Floats:
 def grid_until(known: KnownJob, by_s: float) -> StepGrid:
     """Return the steps of a plan up to a deadline, seconds from now."""
     return StepGrid.until(by_s, float(np.median(lead_times(known))))
+
+
+def refuse_standstill(known: KnownJob) -> None:
+    """Refuse to plan what is read beside live records where nobody decides a rate for it.
+
+    Raises:
+        BackfillPlanError: the job's agent does not act, or its autoscaler only observes.
+    """
+    job, mode = known.contract.job, known.memory.mode
+    if mode not in (None, "act"):
+        raise BackfillPlanError(
+            f"the agent of job {job!r} is in mode {mode}: it takes no rate for a replay nor executors, and a backfill "
+            f"stands still. `tidecast job mode {job} act` lets it act"
+        )
+    if known.observes:
+        raise BackfillPlanError(
+            f"the autoscaler only observes (autoscaler.mode): nobody decides a rate for a replay of job {job!r}, and a "
+            "backfill stands still. Set it to act, and restart the autoscaler"
+        )
 
 
 def surroundings(
@@ -120,8 +141,7 @@ def surroundings(
     own = max(1 - memory.model.overhead_s / contract.batch_s, 0.1) / memory.model.per_record_s
     slot = SlotRate(slot_rps(MOST_LEVEL), min(rate_deviation(memory.scatter), 1.9), own)
     held = contract.planning.static_executors if known.policy == FIXED else bounds.min
-    most = bounds.max if memory.mode in (None, "act") else memory.executors
-    fleet = Fleet(worth, min(max(held, 1), most), most, lead_times(known))
+    fleet = Fleet(worth, min(max(held, 1), bounds.max), bounds.max, lead_times(known))
     rate = sum(memory.arrivals) / len(memory.arrivals)
     outlook = issued.outlook(now_s, rate, grid.looked_at, grid.step_s)
     climb, running = Climb.admitted(terms.interval_s, slot_rps), min(memory.executors, len(worth) - 1)
@@ -132,7 +152,7 @@ def surroundings(
     return Surroundings(
         outlook, joint, LivePromise(idle, headroom), slot, fleet, running, extra_now, others=others,
         most_rps=min((one for one in (bound_rps, stated_rps) if one is not None), default=math.inf),
-        slot_most_rps=math.inf if stated_rps is not None else terms.controls.replay_rps.max / float(worth[most]),
+        slot_most_rps=math.inf if stated_rps is not None else terms.controls.replay_rps.max / float(worth[bounds.max]),
         high_rps=outlook.high if contract.admits_by_forecast else 0.0, climb=climb, reading_s=reading_s,
     )  # fmt: skip
 

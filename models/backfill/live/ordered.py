@@ -15,7 +15,7 @@ import numpy as np
 
 from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.live.issued import JobClock
-from models.backfill.live.known import KnownJob, StepGrid, grid_until, lead_times, surroundings
+from models.backfill.live.known import KnownJob, StepGrid, grid_until, lead_times, refuse_standstill, surroundings
 from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
 from models.backfill.replan import STARTS, Replanned, reconsider
 from models.policy.core.capacity import Integers
@@ -108,7 +108,8 @@ def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
 
     Raises:
         DeadlineError: it cannot be met so surely.
-        BackfillPlanError: the deadline has passed or lies beyond the forecast, or too little is known of the job.
+        BackfillPlanError: the deadline has passed or lies beyond the forecast, too little is known of the job, or
+            nobody decides a rate for its replays.
     """
     by_s = moment.by_s(order)
     if by_s <= 0:
@@ -117,6 +118,7 @@ def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
     around = surroundings(
         moment.known, moment.now_s, grid, bound_rps=order.most_rps, others=_first(order, moment, grid)
     )
+    refuse_standstill(moment.known)
     return plan_backfill(moment.work(order), by_s, around, order.sure or 0.0)
 
 
@@ -142,7 +144,8 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
     """Look again at an order that stands; None where its deadline has passed, it does not run, or runs apart.
 
     Raises:
-        BackfillPlanError: the deadline lies beyond the forecast, or too little is known of the job now.
+        BackfillPlanError: the deadline lies beyond the forecast, too little is known of the job now, or nobody decides
+            a rate for its replays.
     """
     apart = order.apart is not None  # nothing of it is the live job's, and nothing is left to be planned
     if apart or order.by is None or not order.sure or not moment.runs(order) or moment.by_s(order) <= 0:
@@ -156,6 +159,7 @@ def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
         moment.known, moment.now_s, grid, order.executors_at(job_now), order.most_rps, _first(order, moment, grid),
         moment.reading_s(order), admitted_rps,
     )  # fmt: skip
+    refuse_standstill(moment.known)
     around = replace(around, reached=moment.reached(order))
     return reconsider(_extra(order, moment, grid)[: grid.steps], work, by_s, order.sure, around)
 

@@ -100,6 +100,8 @@ def test_a_deadline_that_cannot_be_kept_beside_live_records_is_kept_apart_or_ref
     roomy = {"executors": 20, "command": "start {executors}", "start_s": 10.0}
     found = ordering.plan_cheapest(many, "22:40", 0.9, ZONE, _moment(roomy))
     assert found.order.apart > 5 and "(beside live records not in time)" in found.sentence
+    frozen = ordering.plan_cheapest(many, "22:40", 0.9, ZONE, _moment(roomy, mode="freeze"))
+    assert frozen.order.apart == found.order.apart  # it needs nothing of the live job's agent
     with pytest.raises(BackfillPlanError, match="cannot be met") as refused:
         ordering.plan_cheapest(many, "22:40", 0.9, ZONE, _moment(roomy | {"executors": 2}))
     told = re.search(

@@ -89,6 +89,16 @@ def test_what_cannot_be_looked_at_is_told_once_and_the_schedule_stays(sent, stan
     assert looks.look(blind) is None and not sent
 
 
+def test_beside_an_agent_that_is_frozen_nothing_is_planned_anew_or_promised_and_it_is_told_why(sent, standing):
+    looks = follow.PlanLooks(load(), standing)
+    slower = replace(memory().model, per_record_s=0.016)
+    assert looks.look(Watch(_later(standing, 60, 10_000))) is None and looks.finish
+    note = looks.look(Watch(_later(standing, 1500, 30_000, model=slower, mode="freeze")))
+    assert "the schedule stays as it is: the agent of job 'orders' is in mode freeze" in note
+    assert not sent and looks.finish == ""
+    assert "planned anew" in looks.look(Watch(_later(standing, 1502, 30_000, model=slower)))
+
+
 def test_what_is_new_is_a_line():
     said = progress(done=100_000, rps=95.4, admitted_rps=100.0, executors=2)
     assert describe_followed(follow.FollowedOrder(said, "done between 23:01 and 23:09, by 23:13 with 97 %")) == (

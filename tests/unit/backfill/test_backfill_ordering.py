@@ -70,18 +70,14 @@ def test_a_deadline_that_cannot_be_met_is_refused_with_the_earliest_that_can_and
         plan_at(order(records=10**9), "23:30", 0.9, ZONE, moment())
 
 
-def test_where_the_contract_allows_what_it_takes_but_the_agent_changes_no_executors_the_mode_is_told():
-    held = moment(mode="freeze")
-    with pytest.raises(BackfillPlanError) as refused:
-        plan_at(order(records=200_000), "22:30", 0.9, ZONE, held)
-    told = re.search(
-        r"not with all 3 executors .* it takes (\d+) executors \(its agent, in mode freeze, changes none: "
-        r"`tidecast job mode orders act`\), or a lower --sure",
-        str(refused.value),
-    )
-    assert told and 3 < int(told[1]) <= 8, refused.value
-    with pytest.raises(BackfillPlanError, match=r"\(executors.max in the job's contract; its agent, in mode freeze, "):
-        plan_at(order(records=1_000_000), "22:30", 0.9, ZONE, held)
+def test_beside_an_agent_that_takes_no_rate_and_with_an_autoscaler_that_only_observes_no_deadline_is_planned():
+    for mode in ("freeze", "observe"):
+        with pytest.raises(BackfillPlanError, match=rf"in mode {mode}: .* still. `tidecast job mode orders act`"):
+            plan_at(order(), "23:45", 0.9, ZONE, moment(mode=mode))
+    now = moment()
+    with pytest.raises(BackfillPlanError, match=r"only observes \(autoscaler.mode\).* Set it to act, and restart"):
+        plan_at(order(), "23:45", 0.9, ZONE, now._replace(known=replace(now.known, observes=True)))
+    assert plan_at(order(), "23:45", 0.9, ZONE, moment(mode=None)).order.schedule  # not heard of yet
 
 
 def test_without_a_forecast_no_deadline_is_planned():

@@ -67,6 +67,23 @@ def test_nothing_is_started_where_the_agent_observes_or_the_job_gave_nothing_to_
     assert (said.state, queries) == ("waiting", []) and "observes" in said.reason
 
 
+def test_a_replay_without_a_rate_says_whether_its_agent_is_frozen_or_nobody_decides_one(queries, job):
+    job.orders["fix"] = _order()
+    job.heard_at = time.monotonic()  # by what decides nothing
+    replays = Replays(job, Replayable(lambda order: queries))
+    replays.poll()
+    job.replay_rps = 5.0
+    replays.poll()
+    replays.poll()
+    job.mode = "freeze"
+    job.decide_nothing()
+    replays.poll()
+    said = [(one.state, one.reason) for one in job.outbox.of(ReplayProgress)]
+    assert said[0] == ("waiting", "the autoscaler decides no rate: it only observes, or has not decided yet")
+    assert said[-1] == ("waiting", "the agent is frozen: nobody decides a rate") and len(queries) == 1
+    assert ("running", "") in said
+
+
 def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job):
     def start(order):
         if order.id == "broken":
