@@ -135,6 +135,8 @@ def test_a_replay_is_compared_published_once_and_cancelled_and_a_full_disk_or_a_
     kept = files(table)
     prepare(spark, table, "later", 0, 20, "1").close()  # what it publishes is not taken back by an older one
     with pytest.raises(BackfillError, match="a later one took over its range"):
+        prepare(spark, table, "fix", 0, 20, "1", follow=True)
+    with pytest.raises(BackfillError, match=r"later .* was begun and is not published"):
         prepare(spark, table, "fix", 0, 20, "1")
     assert cancel(table, "fix") and cancel(table, "later") and list_backfills(table) == []
     assert files(table) == kept and files(table.parent / "hourly.backfills") == [".lock"]
@@ -269,6 +271,29 @@ def test_a_replay_by_micro_batches_goes_on_where_it_stands_and_another_plan_wait
         live(spark, table, {("a", 20): 50}, plan="2")  # the first batch of the live query of that plan: a repeat
         assert publish(backfill).committed
     assert seen(table) == NEW
+
+
+def test_a_finished_range_and_an_open_gap_begin_anew_with_a_later_plan(one_partition, table):
+    """As where the plan was mended and deployed since, or the driver was restarted with another one."""
+    spark = one_partition
+    with prepare(spark, table, "fix", 0, 20, "1") as first:
+        write(first, told(spark, TRUE))
+        assert publish(first).committed
+    live(spark, table, {("a", 20): 50}, plan="2")  # the first batch of the live query of that plan: a repeat
+    with prepare(spark, table, "fix", 0, 30, "2") as again:
+        assert (again.spec.plan, again.spec.end, again.spec.last.number) == ("2", 30, 1) and not again.spec.last.written
+        write(again, told(spark, {**TRUE, ("a", 0): 7, ("a", 20): 50}))
+        assert publish(again).committed and seen(table) == {**NEW, ("a", 0): 7}
+    with prepare(spark, table, "later", 0, 30, "2") as later:  # which takes over the range
+        write(later, told(spark, NEW))
+        publish(later)
+    prepare(spark, table, "fix", 0, 20, "2").close()
+    with pytest.raises(BackfillError, match="exists with plan '2', not '3': give another id, or cancel it"):
+        prepare(spark, table, "fix", 0, 20, "3")  # which is open
+    with prepare(spark, table, "gap-1", 20, 30, "2", most=0) as gap:
+        write(gap, told(spark, {("a", 20): 50}))
+    with prepare(spark, table, "gap-1", 20, 30, "3", most=0) as gap:
+        assert gap.spec.plan == "3" and not gap.spec.last.written and not gap.shadow.exists()
 
 
 def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_path):

@@ -82,7 +82,8 @@ def prepare(
     """Begin a backfill, or go on with the one of this id; notes the live version, so cut the replay's source after it.
 
     One that was killed goes on where it stood: `spec.last.written` says whether the replay has to be written still. One
-    that was published starts over, unless it is to follow what live changed since.
+    that was published begins anew as it is asked for now, unless it is to follow what live changed since; so does a gap
+    that was begun with another plan.
 
     Args:
         spark: a session with Delta.
@@ -93,8 +94,8 @@ def prepare(
         plan: version of the plan that is replayed.
         now: the job's clock, ms since the epoch; None: the wall's.
         follow: go on with a published one, to recompute only the windows that live changed since.
-        most: newest live version that the source holds, where it was cut before this; what live told later is computed
-            again.
+        most: of a gap, the newest live version that the source holds, which was cut before this; what live told later
+            is computed again.
 
     Raises:
         BackfillError: the range, the id or the table does not fit, or another backfill has the range or this id.
@@ -107,14 +108,18 @@ def prepare(
     wanted = Spec(name, form.table, begin, end, plan, form.keys)
     with namespace.alone(table):
         known = namespace.read_spec(table, name)
-        if known is not None:
-            check_same(known, wanted)
+        other_plan = most is not None and known is not None and known.plan != plan
+        begun = known if known is not None and (known.state == "open" or follow) and not other_plan else None
+        if begun is not None:
+            check_same(begun, wanted)
         check_range_is_free(table, wanted)
         lease = namespace.take_lease(table, name)
-        backfill = Backfill(spark, form, known or wanted, lease)
+        anew = wanted if known is None else replace(wanted, next_round=known.next_round)
+        backfill = Backfill(spark, form, begun or anew, lease)
         try:
-            if known is None or (known.state == "published" and not follow):
-                namespace.discard(table, name, *namespace.WRITTEN)
+            if begun is None:
+                # The spec first: where this is killed, nothing goes on from a part of what was written.
+                namespace.discard(table, name, namespace.SPEC, *namespace.WRITTEN)
                 mark, at = newest(backfill)
                 backfill.save(backfill.spec.started_over(mark if most is None else min(mark, most), at))
             _supersede(table, backfill.spec)
