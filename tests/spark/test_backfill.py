@@ -15,7 +15,7 @@ from tests.fakes.result_tables import as_rows, live, seen, told, version
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import publish as publishing
 from tidecast.backfill.difference import compare
-from tidecast.backfill.namespace import KEPT, folder
+from tidecast.backfill.namespace import KEPT, discard_written, folder
 from tidecast.backfill.publish import publish, settle
 from tidecast.backfill.running import cancel, list_backfills, prepare
 from tidecast.backfill.shadow import begin_round, finish, sink, write
@@ -284,6 +284,13 @@ def test_a_finished_range_and_an_open_gap_begin_anew_with_a_later_plan(one_parti
         assert (again.spec.plan, again.spec.end, again.spec.last.number) == ("2", 30, 1) and not again.spec.last.written
         write(again, told(spark, {**TRUE, ("a", 0): 7, ("a", 20): 50}))
         assert publish(again).committed and seen(table) == {**NEW, ("a", 0): 7}
+    with prepare(spark, table, "fix", 0, 30, "2", follow=True) as followed:
+        assert followed.spec.last.written
+    discard_written(table, "fix")
+    with prepare(spark, table, "fix", 0, 30, "2", follow=True) as followed:
+        assert not followed.spec.last.written  # nothing is left to be followed
+        write(followed, told(spark, {**TRUE, ("a", 0): 7, ("a", 20): 50}))
+        assert not publish(followed).committed
     with prepare(spark, table, "later", 0, 30, "2") as later:  # which takes over the range
         write(later, told(spark, NEW))
         publish(later)

@@ -112,10 +112,8 @@ class TableReplays:
             if self.closed.is_set():  # meanwhile: nobody else would let go of it
                 self._leave(order.id)
             return why
-        try:
-            namespace.discard(self.table, order.id, namespace.RANGE, namespace.KEPT)
-        finally:
-            backfill.close()
+        namespace.discard_written(self.table, order.id)
+        backfill.close()
         return ""
 
     def cancel(self, order: ReplayOrder) -> None:

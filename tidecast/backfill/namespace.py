@@ -8,6 +8,7 @@ however it ends. It holds on one computer, and on a network file system that han
 from __future__ import annotations
 
 import fcntl
+import logging
 import os
 import shutil
 from collections.abc import Iterator
@@ -16,6 +17,8 @@ from pathlib import Path
 
 from tidecast.backfill.spec import BackfillError, Spec
 from tidecast.replay.replayable import HeldElsewhereError
+
+log = logging.getLogger("tidecast")
 
 SPEC, LEASE, SHADOW, CHECKPOINT, KEPT, RANGE = "spec.json", "lease", "shadow", "position", "kept", "range"
 _EARLIER = "checkpoint"
@@ -185,6 +188,15 @@ def discard(table: Path, name: str, *parts: str) -> None:
             shutil.rmtree(path)
         else:
             path.unlink(missing_ok=True)
+
+
+def discard_written(table: Path, name: str) -> None:
+    """Remove all but the spec of a backfill that is published; what cannot be removed goes when it begins anew."""
+    for part in WRITTEN:
+        try:
+            discard(table, name, part)
+        except OSError as error:
+            log.warning("%s of backfill %s beside %s stays until it begins anew: %s", part, name, table, error)
 
 
 def _write_whole(path: Path, text: str) -> None:

@@ -82,8 +82,8 @@ def prepare(
     """Begin a backfill, or go on with the one of this id; notes the live version, so cut the replay's source after it.
 
     One that was killed goes on where it stood: `spec.last.written` says whether the replay has to be written still. One
-    that was published begins anew as it is asked for now, unless it is to follow what live changed since; so does a gap
-    that was begun with another plan.
+    that was published begins anew as it is asked for now, unless it is to follow what live changed since and has its
+    shadow table still; so does a gap that was begun with another plan.
 
     Args:
         spark: a session with Delta.
@@ -108,10 +108,7 @@ def prepare(
     wanted = Spec(name, form.table, begin, end, plan, form.keys)
     with namespace.alone(table):
         known = namespace.read_spec(table, name)
-        other_plan = most is not None and known is not None and known.plan != plan
-        begun = known if known is not None and (known.state == "open" or follow) and not other_plan else None
-        if begun is not None:
-            check_same(begun, wanted)
+        begun = _begun(known, wanted, follow, gap=most is not None)
         check_range_is_free(table, wanted)
         lease = namespace.take_lease(table, name)
         anew = wanted if known is None else replace(wanted, next_round=known.next_round)
@@ -189,6 +186,15 @@ def _read_form(spark: SparkSession, table: Path) -> TableForm:
             " query by tidecast.merge.MergeSink"
         )
     return form
+
+
+def _begun(known: Spec | None, wanted: Spec, follow: bool, gap: bool) -> Spec | None:
+    """What of a backfill is gone on with; None where it begins anew."""
+    if known is None or (known.state != "open" and not follow) or (gap and known.plan != wanted.plan):
+        return None
+    check_same(known, wanted)
+    shadow = namespace.folder(Path(wanted.table), wanted.name) / namespace.SHADOW
+    return known if known.state == "open" or shadow.is_dir() else None
 
 
 def check_same(known: Spec, wanted: Spec) -> None:

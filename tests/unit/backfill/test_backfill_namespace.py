@@ -92,6 +92,25 @@ def test_micro_batches_without_their_checkpoint_go(table, there, stays):
     assert cancel(table, "fix") and not own.exists()
 
 
+def test_of_a_published_one_the_spec_stays_and_what_cannot_be_removed(table, monkeypatch):
+    begun(table)
+    own, rmtree = namespace.folder(table, "fix"), namespace.shutil.rmtree
+    for part in ("position", "kept", "range", "checkpoint"):
+        (own / part).mkdir()
+
+    def refuses(path):
+        if path.name == "position":
+            raise OSError(39, "Directory not empty")
+        rmtree(path)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(namespace.shutil, "rmtree", refuses)
+        namespace.discard_written(table, "fix")
+    assert sorted(path.name for path in own.iterdir()) == ["position", "spec.json"]
+    namespace.discard_written(table, "fix")
+    assert sorted(path.name for path in own.iterdir()) == ["spec.json"]
+
+
 def test_a_link_in_the_place_of_a_shadow_is_removed_and_what_it_leads_to_is_not(table):
     begun(table)
     (namespace.folder(table, "fix") / "shadow").rmdir()

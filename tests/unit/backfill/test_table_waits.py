@@ -33,7 +33,6 @@ def world(monkeypatch):
     monkeypatch.setattr(into, "read_form", lambda spark, table: form)
     monkeypatch.setattr(into, "live_query", lambda spark, query: live if query == "of live" else None)
     monkeypatch.setattr(into, "settle", lambda backfill, recompute, tolerance: settled.append(backfill))
-    monkeypatch.setattr(into.namespace, "discard", lambda *parts: None)
     of = into.TableReplays(
         None, Path("/lake/t"), None, None, {}, "1", "update", "1 second", 0.0, lambda order: "", lambda order: None
     )
