@@ -63,16 +63,18 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
     """
     if order.by is None or order.apart is not None:  # where it is apart nothing of its plan can be changed
         apart, heard = order.apart is not None, time.monotonic()
-        seen = apart and runs_here(settings, order)
+        seen, rests = apart and runs_here(settings, order), False
         for said in follow_progress(settings.kafka, order):
             silent_s = time.monotonic() - heard
             if said is not None:
                 heard, seen = time.monotonic(), seen and said.state not in ENDED  # then the next one may be elsewhere
+                rests = apart and said.state == "paused"
             elif apart and (seen or silent_s > GONE_S):
                 refuse_ended(settings, order, silent_s)
             else:
                 seen = apart and runs_here(settings, order)
-            yield FollowedOrder(said, silent=said is None, apart=apart)
+            if said is not None or not rests:  # its application has ended by that
+                yield FollowedOrder(said, silent=said is None, apart=apart)
         return
     heard, looks = time.monotonic(), PlanLooks(settings, order)
     with JobWatch(settings, order.job) as watch:

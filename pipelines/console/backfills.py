@@ -66,8 +66,12 @@ def _trouble(
         return "waits until somebody publishes it"
     if by is not None and done_at is not None and done_at > by:
         return "late at its present rate"
-    whose = "the job's agent" if order is None or order.apart is None else "its application"
-    return f"nothing is heard of {whose}" if silent_s > SILENT_S else ""
+    if silent_s <= SILENT_S:
+        return ""
+    if order is None or order.apart is None:
+        return "nothing is heard of the job's agent"
+    rests = order.wanted == "pause" and state == "paused"  # its application has ended by that
+    return "" if rests else "nothing is heard of its application"
 
 
 def _wall_time(job: FollowedJob, job_time: float) -> float | None:

@@ -217,6 +217,13 @@ def test_one_that_was_never_seen_here_has_time_to_start_elsewhere(silent, monkey
             next(news)
 
 
+def test_nothing_is_said_of_the_silence_of_one_that_is_paused(silent, monkeypatch):
+    words = [progress(apart=2), None, progress(state="paused", apart=2), None, None, progress(done=20, apart=2), None]
+    monkeypatch.setattr(follow, "follow_progress", lambda kafka, one: iter(words))
+    told = [(new.said and new.said.state, new.silent) for new in follow.follow_order(silent[0], order(apart=2))]
+    assert told == [("running", False), (None, True), ("paused", False), ("running", False), (None, True)]
+
+
 @pytest.mark.parametrize(("wanted", "last", "ended"), [
     ("run", None, True), ("run", "running", True), ("cancel", "running", True), ("run", "paused", False),
     ("run", "compared", False), ("pause", "running", False), ("done", None, False),

@@ -63,6 +63,15 @@ def test_an_order_of_which_nothing_is_heard():
     assert (shown["apart"], own["apart"], own["trouble"]) == (None, 3, "nothing is heard of its application")
 
 
+def test_a_paused_one_is_in_trouble_where_its_agent_is_silent_and_not_where_its_application_has_ended_by_that():
+    paused = progress("orders", "fix", NOW, state="paused")
+    own = [order("orders", "fix", NOW, wanted="pause", apart=3), paused]
+    assert row(order("orders", "fix", NOW, wanted="pause"), paused, after=31)["trouble"] != ""
+    assert row(*own, after=31)["trouble"] == ""
+    resumed = order("orders", "fix", NOW + 1, apart=3)
+    assert row(*own, resumed, after=32)["trouble"] == "nothing is heard of its application"
+
+
 @pytest.mark.parametrize("state", ["done", "failed", "cancelled"])
 def test_one_that_is_ordered_again_is_not_over_and_waits_for_its_agent(state):
     known = [order("orders", "fix", NOW - 60), progress("orders", "fix", NOW - 50, 700, state=state)]
