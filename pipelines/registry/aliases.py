@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.owned import Champion, OwnedModels
 from pipelines.registry.tracking import as_registry_error
-from pipelines.registry.way_back import MEASURED, ROLLED_BACK, SERVED, served_last, taken_back_before
+from pipelines.registry.way_back import MEASURED, ROLLED_BACK, SERVED, served_before, served_last, taken_back_before
 
 if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
@@ -153,7 +153,7 @@ class AliasStore(OwnedModels):
         broken_off = present == previous  # one alias was moved: of a rollback the tag tells where the other one goes
         back = self._back_to(job, present) if broken_off else None
         if back is None:
-            back = self._served_before(job, present, None if broken_off else previous)
+            back = served_before(self.versions(job), present, None if broken_off else previous)
         if back is None:
             left = taken_back_before(self.versions(job), present)
             again = self._letting_serve(job, left[-1]) if left else ""
@@ -195,7 +195,7 @@ class AliasStore(OwnedModels):
             self._client.delete_model_version_tag(name, version, ROLLED_BACK)
         if self.taken_back(job) is None:
             return
-        if (earlier := self._served_before(job, version, None)) is None:
+        if (earlier := served_last(self.versions(job), version)) is None:
             self._client.delete_registered_model_alias(name, PREVIOUS)
         else:
             self._client.set_registered_model_alias(name, PREVIOUS, earlier)
@@ -226,12 +226,6 @@ class AliasStore(OwnedModels):
             self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
         self.set_version_tags(job, version, {SERVED: datetime.now(UTC).isoformat(timespec="seconds")})
-
-    def _served_before(self, job: str, present: str, previous: str | None) -> str | None:
-        """The version to go back to: `previous`, unless it was taken back, or the last other one that served."""
-        if previous is not None and self._back_to(job, previous) is None:
-            return previous
-        return served_last(self.versions(job), present)
 
     def _letting_serve(self, job: str, version: str) -> str:
         command = " ".join(["tidecast models promote", job, version, *["--agent"] * (self.what == "agent")])

@@ -27,6 +27,25 @@ def served_last(versions: Sequence[ModelVersion], present: str) -> str | None:
     return None if newest is None else str(newest.version)
 
 
+def served_before(versions: Sequence[ModelVersion], present: str, previous: str | None) -> str | None:
+    """Return the version to go back to, one that served before the present one and was not taken back; None without.
+
+    It is that of the alias `previous`, unless a person has moved the alias `champion` in MLflow since that was set:
+    then a version that serves no more has the newest tag `served`, and it is that one.
+
+    Args:
+        versions: of one model, in any order.
+        present: the one that serves.
+        previous: that of the alias; None where it does not count.
+    """
+    tags = {str(one.version): one.tags for one in versions}
+    if previous is not None and ROLLED_BACK in tags.get(previous, {}):
+        previous = None
+    last = served_last(versions, present)
+    by_hand = last is not None and tags[last].get(SERVED, "") > tags.get(present, {}).get(SERVED, "")
+    return last if previous is None or by_hand else previous
+
+
 def taken_back_before(versions: Sequence[ModelVersion], present: str) -> list[str]:
     """Return the versions that served beside the present one until they were taken back, in the order given."""
     return [str(one.version) for one in _served_besides(versions, present) if ROLLED_BACK in one.tags]

@@ -162,6 +162,23 @@ def test_a_second_rollback_goes_further_back_and_never_to_what_was_taken_back(re
     assert registry.roll_back("further") == (third, first) and registry.taken_back("further") == third
 
 
+def test_after_the_alias_was_moved_by_hand_a_rollback_goes_to_what_served_last(registry):
+    first, second, third, fourth = (put(registry, "hand", Naive(TASK)) for _ in range(4))
+    for version in (first, second):
+        registry.set_champion("hand", version)
+
+    def by_hand(version):
+        registry._client.set_registered_model_alias("hand-forecaster", "champion", version)  # as on MLflow's pages
+
+    by_hand(third)
+    assert registry.alias_version("hand", "previous") == first, "it served long ago"
+    assert registry.roll_back("hand") == (third, second) and registry.taken_back("hand") == third
+    registry.promote("hand", second)
+    by_hand(first)
+    registry.promote("hand", fourth)  # which moves `previous`, too
+    assert registry.roll_back("hand") == (fourth, first)
+
+
 def test_a_rollback_that_was_broken_off_between_the_aliases_is_gone_on_with(registry, monkeypatch):
     first, second = put(registry, "broken", Naive(TASK)), put(registry, "broken", Naive(TASK, seasonal=False))
     registry.set_champion("broken", first)
