@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import NamedTuple
 
 import numpy as np
@@ -12,7 +13,7 @@ from configs.sections import Training
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.bootstrap import few_steps_bound
 from models.forecast.core.forecaster import Forecaster, Task
-from models.forecast.core.series import Series, SeriesError
+from models.forecast.core.series import GRAIN, Series, SeriesError
 from models.forecast.selection.backtest import Backtest, roll
 from models.forecast.selection.catalogue import default_kind
 from models.forecast.selection.champion import FEWEST, ChampionChoice, choose_champion
@@ -31,14 +32,24 @@ from pipelines.train.transfer import sources
 
 LEAST_HELD = 2 * FEWEST
 """Steps that are held out, at least, of a history of which `training.holdout_steps` would be over a fifth."""
+LEARNED_TO = "data.learned_to"
+"""Tag of a version that was trained: the end of the steps that it was fitted to and chosen on, ISO 8601."""
 
 
 class ServingChampion(NamedTuple):
-    """The version that serves; `forecaster` is None where it cannot be compared, and `remark` says why then."""
+    """The version that serves, and what is to be said of the comparison with it.
+
+    Attributes:
+        version: its number.
+        forecaster: None where it cannot be compared.
+        remark: why it cannot, or on what it is; "" where there is nothing to say.
+        left_out: held-out steps, the oldest, that the comparison with it leaves out.
+    """
 
     version: str
     forecaster: Forecaster | None
     remark: str
+    left_out: int = 0
 
 
 def train_challenger(
@@ -97,9 +108,9 @@ def _challenge(
         chosen = choose_champion(task, older, fits, default=default_kind(training.models))
     except SeriesError as error:
         return f"no challenger: {error}"
-    champion = _serving_champion(registry, job, task)
+    champion = _serving_champion(registry, job, task, held)
     backtests = _backtests(task, chosen.forecaster, champion.forecaster, older, held)
-    _log_comparison(run, backtests, chosen, candidates)
+    _log_comparison(run, backtests, champion.left_out, chosen, candidates)
     origin = sources.transfer_tags(chosen, candidates.source, candidates.transfer_note)
     run.tags(origin)
     learned = _rehearse_both(registry, run, job, chosen.forecaster, champion, source.series, live)
@@ -108,7 +119,8 @@ def _challenge(
     figures = {name: backtest.scores() for name, backtest in backtests.items()}
     card = model_card(job, chosen.forecaster, source, figures, note, run.id, find_commit())
     run.text(card, "card.md")
-    version = registry.register(run, job, chosen.forecaster, card, {**source.lineage(), **origin}, alias=CHALLENGER)
+    tags = {**source.lineage(), **origin, LEARNED_TO: datetime.fromtimestamp(older.end, UTC).isoformat()}
+    version = registry.register(run, job, chosen.forecaster, card, tags, alias=CHALLENGER)
     registry.write_rehearsal(run, job, version, learned)
     run.tags({"challenger": version, "champion": champion.version})
     return f"challenger version {version}, {chosen.name}, learned from {len(older)} steps. {champion.remark}".strip()
@@ -124,7 +136,7 @@ def _what_lacks(training: Training, source: LakeSeries, held: Series) -> str:
     return ""
 
 
-def _serving_champion(registry: Registry, job: str, task: Task) -> ServingChampion:
+def _serving_champion(registry: Registry, job: str, task: Task, held: Series) -> ServingChampion:
     version, champion, remark = load_champion(registry, job)
     assert version is not None, "train_challenger has just seen to it"
     if champion is None:
@@ -132,7 +144,26 @@ def _serving_champion(registry: Registry, job: str, task: Task) -> ServingChampi
     if (champion.step_s, champion.horizon, champion.levels) != (task.step_s, task.horizon, task.levels):
         made_for = f"{champion.horizon} steps of {champion.step_s:g} s at {champion.levels}"
         return ServingChampion(version, None, f"The champion forecasts {made_for}: not comparable.")
-    return ServingChampion(version, champion, "")
+    return _compared(version, champion, _steps_learned(registry.tags(job, version), held), held)
+
+
+def _steps_learned(tags: Mapping[str, str], held: Series) -> int:
+    """How many held-out steps a version was fitted to or chosen on, as where fewer were held out when it was made."""
+    if LEARNED_TO not in tags:
+        return 0
+    until = datetime.fromisoformat(tags[LEARNED_TO]).timestamp()
+    return min(max(math.ceil((until - held.start) / held.step_s - GRAIN), 0), len(held))
+
+
+def _compared(version: str, champion: Forecaster, learned: int, held: Series) -> ServingChampion:
+    """Leave the steps out that the champion was made of; where too few are left, say what it has over a challenger."""
+    if not learned:
+        return ServingChampion(version, champion, "")
+    made_of = f"The champion was made of {learned} of the {len(held)} held-out steps"
+    if (left := int(np.isfinite(held.values[learned:]).sum())) < FEWEST:
+        easy = f"{left} others are known, under {FEWEST}: it is compared on all, which favours it"
+        return ServingChampion(version, champion, f"{made_of}, and {easy}.")
+    return ServingChampion(version, champion, f"{made_of}: the gate compares with it on the others.", learned)
 
 
 def _backtests(
@@ -157,11 +188,12 @@ def _rehearse_both(
     return learned
 
 
-def loss_ratio_bounds(backtests: dict[str, Backtest]) -> dict[str, float]:
+def loss_ratio_bounds(backtests: dict[str, Backtest], left_out: int = 0) -> dict[str, float]:
     """Compute an upper confidence bound (bootstrap) of the challenger's mean loss as a share of each rival's.
 
     Args:
         backtests: on the same steps, by name; `challenger`, and `champion` or `seasonal_naive` or both.
+        left_out: steps, the oldest, that do not count beside the champion.
 
     Returns:
         `gate.champion` and `gate.seasonal_naive`, of those there are: 0.95 says that the loss is, with 97.5 %
@@ -173,9 +205,10 @@ def loss_ratio_bounds(backtests: dict[str, Backtest]) -> dict[str, float]:
         SeriesError: fewer than four of the steps are known.
     """
     mine = backtests["challenger"].losses_by_step()
-    theirs = {n: backtests[n].losses_by_step() for n in ("champion", "seasonal_naive") if n in backtests}
+    counted = {name: left_out if name == "champion" else 0 for name in ("champion", "seasonal_naive")}
+    theirs = {n: backtests[n].losses_by_step()[first:] for n, first in counted.items() if n in backtests}
     many = len({losses.tobytes() for losses in theirs.values()})  # a first champion is the naive forecast itself
-    return {f"gate.{name}": few_steps_bound(mine, losses, many) for name, losses in theirs.items()}
+    return {f"gate.{n}": few_steps_bound(mine[counted[n] :], losses, many) for n, losses in theirs.items()}
 
 
 def _describe_choice(chosen: ChampionChoice) -> str:
@@ -197,14 +230,14 @@ def _describe_comparison(
 
 
 def _log_comparison(
-    run: TrackedRun, backtests: dict[str, Backtest], chosen: ChampionChoice, candidates: Candidates
+    run: TrackedRun, backtests: dict[str, Backtest], left_out: int, chosen: ChampionChoice, candidates: Candidates
 ) -> None:
     figures = {f"{name}.{key}": value for name, b in backtests.items() for key, value in b.scores().items()}
     for name, trial in chosen.trials.items():
         figures |= {f"trial.{name}.rmse": trial.rmse, f"trial.{name}.pinball": trial.pinball}
     # Without infinities: MLflow keeps its largest number in their place, which would pass for a loss.
     run.metrics({key: value for key, value in figures.items() if math.isfinite(value)})
-    run.metrics(loss_ratio_bounds(backtests))
+    run.metrics(loss_ratio_bounds(backtests, left_out))
     run.tags({"chosen": chosen.name, **{f"skipped.{name}": why[:500] for name, why in chosen.skipped.items()}})
     run.figure(plots.plot_forecasts(backtests["challenger"], "challenger"), "plots/fan.png")
     run.figure(plots.plot_error_by_horizon(backtests), "plots/error_by_horizon.png")

@@ -8,6 +8,7 @@ import pytest
 
 from configs.sections import Training
 from models.forecast.baselines.naive import Naive
+from models.forecast.core.bootstrap import few_steps_bound
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.selection.backtest import roll
@@ -55,8 +56,8 @@ class Registry:
 
     what = "forecaster"
 
-    def __init__(self, error=None):
-        self._error, self.started, self.registered = error, Run(), []
+    def __init__(self, error=None, tags=()):
+        self._error, self._tags, self.started, self.registered = error, dict(tags), Run(), []
 
     @contextmanager
     def training(self, job, name):
@@ -70,8 +71,12 @@ class Registry:
             raise self._error
         return Naive(TASK)
 
+    def tags(self, job, version):
+        return self._tags
+
     def register(self, run, job, forecaster, card, tags, alias=None):
         self.registered.append(alias)
+        self.told = tags
         return "2"
 
     def write_rehearsal(self, run, job, version, rehearsal):
@@ -123,6 +128,35 @@ def test_a_champion_that_is_the_naive_forecast_is_one_rival_and_not_two():
     )
     another = {**made, "champion": roll(Naive(task, seasonal=False), older, held)}
     assert loss_ratio_bounds(another)["gate.seasonal_naive"] > once["gate.seasonal_naive"]
+
+
+def trained_before(held_out, load):
+    """The tags of a champion that was trained on the same load, of which so many steps were held out."""
+    before, training = Registry(), TRAINING.model_copy(update={"holdout_steps": held_out})
+    train_challenger(before, "orders", training, LakeSeries(load, 1))
+    return before.told
+
+
+def test_steps_that_the_champion_was_made_of_do_not_count_beside_it(monkeypatch):
+    """As after a training whose form had fewer held-out steps: it would be compared with what it has seen."""
+    whole = series(400)
+    monkeypatch.setitem(CATALOGUE, "seasonal_naive", lambda task, history: Naive(task, seasonal=False))
+    registry = Registry(tags=trained_before(24, whole))
+    assert outcome(registry, whole).endswith(
+        "The champion was made of 24 of the 48 held-out steps: the gate compares with it on the others."
+    )
+    older, held = whole.split(48)
+    mine, theirs = (roll(Naive(TASK, seasonal=way), older, held).losses_by_step() for way in (False, True))
+    figures = registry.started.measured
+    assert figures["gate.champion"] == few_steps_bound(mine[24:], theirs[24:], 2)
+    assert figures["gate.seasonal_naive"] == few_steps_bound(mine, theirs, 2), "it was made of none"
+
+
+def test_where_the_champion_knew_nearly_all_held_out_steps_it_is_said_and_all_count():
+    whole = series(400)
+    newer = Registry(tags={"data.learned_to": "2038-01-01T00:00:00+00:00"})
+    assert "made of 48 of the 48 held-out steps, and 0 others are known, under 24" in outcome(newer, whole)
+    assert outcome(Registry(tags=trained_before(48, whole)), whole).endswith("learned from 352 steps.")
 
 
 class Boundless(Naive):
