@@ -86,8 +86,8 @@ class OwnedModels:
             of_job, newest_first = f"name = '{self.model_name(job)}'", ["version_number DESC"]
             return next(iter(self._client.search_model_versions(of_job, 1, newest_first)), None)
 
-    def has_version(self, job: str, version: str) -> bool:
-        """Return whether the job's models have a version of this number, as text; any other text is none.
+    def made_at(self, job: str, version: str) -> float | None:
+        """Return when a version was registered, epoch seconds; None where the job's models have none of this text.
 
         Raises:
             RegistryError: MLflow does not answer.
@@ -97,11 +97,12 @@ class OwnedModels:
 
         with as_registry_error(f"MLflow at {self._uri}"):
             try:
-                return str(self._client.get_model_version(self.model_name(job), version).version) == version
+                found = self._client.get_model_version(self.model_name(job), version)
             except MlflowException as error:
                 if not self._has_none(job, error):
                     raise
-        return False
+                return None
+        return found.creation_timestamp / 1000 if str(found.version) == version else None
 
     def versions(self, job: str) -> list[ModelVersion]:
         """List the registered versions of the job's models, oldest first; empty where there are none.

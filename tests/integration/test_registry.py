@@ -72,7 +72,7 @@ def test_aliases_move(registry):
 
 
 def test_of_many_versions_a_training_reads_the_newest_alone(registry, monkeypatch):
-    assert registry.newest_version("many") is None and not registry.has_version("many", "1")
+    assert registry.newest_version("many") is None and registry.made_at("many", "1") is None
     for _ in range(10):
         put(registry, "many", Naive(TASK))
     registry.set_version_tags("many", "2", {"live.n": "3"})  # it was changed last
@@ -81,8 +81,9 @@ def test_of_many_versions_a_training_reads_the_newest_alone(registry, monkeypatc
         registry._client, "search_model_versions", lambda *asked: read.extend(found := search(*asked)) or found
     )
     assert registry.newest_version("many").version == 10
-    assert [text for text in ("10", "11", "010", "none", "") if registry.has_version("many", text)] == ["10"]
+    assert [text for text in ("10", "11", "010", "none", "") if registry.made_at("many", text)] == ["10"]
     forecast = {"version": "10", "model": "m", "kind": "k", "time": 36_000.0, "step_s": 3600.0, "levels": [0.5]}
+    forecast["wall_time"] = time.time()
     served = pd.DataFrame([forecast | {"quantiles": [[9.0]]}, forecast | {"version": "11", "quantiles": [[9.0]]}])
     source = LakeSeries(Series(0.0, 3600.0, np.full(12, 10.0)), 1, served)
     with registry.run("many", "test") as run:
@@ -99,6 +100,22 @@ def test_a_version_of_a_model_that_was_made_anew_is_another_champion(registry):
     put(registry, "anew", Naive(TASK, seasonal=False), alias="champion")
     after = registry.champions()["anew"]
     assert (before.version, after.version) == ("1", "1") and before != after
+
+
+def test_a_version_of_a_model_that_was_made_anew_is_not_judged_by_what_the_one_before_served(registry):
+    """Times of the load are those of a trace, which a replay goes through again: the wall clock tells whose it is."""
+    told = {"model": "m", "kind": "k", "step_s": 3600.0, "levels": [0.5], "version": "1"}
+    put(registry, "deleted-model", Naive(TASK))
+    before = time.time()
+    registry._client.delete_registered_model(registry.model_name("deleted-model"))
+    put(registry, "deleted-model", Naive(TASK, seasonal=False))
+    issued = [(36_000.0, before, 5.0), (39_600.0, time.time(), 9.0)]
+    served = pd.DataFrame([told | {"time": at, "wall_time": wall, "quantiles": [[q]]} for at, wall, q in issued])
+    with registry.run("deleted-model", "test") as run:
+        source = LakeSeries(Series(0.0, 3600.0, np.full(12, 10.0)), 1, served)
+        found = score_served_versions(registry, run, "deleted-model", source)
+        assert (found["1"]["n"], found["1"]["wape"]) == (1, pytest.approx(0.1))
+        assert score_served_versions(registry, run, "deleted-model", LakeSeries(source.series, 1, served[:1])) == {}
 
 
 def test_who_was_trained_when_is_said_of_each_kind_alone(registry, settings):

@@ -1,5 +1,6 @@
 """A whole training run, from a series to the judged challenger, on a real MLflow store of its own."""
 
+import time
 from functools import partial
 
 import numpy as np
@@ -42,13 +43,15 @@ TRANSFER = TransferPlan(24, 32, pretraining=150, adapting=10, tuning=10, target_
 
 
 def test_what_was_served_is_scored_against_what_came(registry):
+    put(registry, "served", Naive(TASK))
+    now = time.time()
     served = pd.DataFrame(
         {
             "version": ["1", "1", "1", "9"],
             "model": "served-forecaster",
             "kind": "last value",
             "time": [10 * STEP, 10 * STEP, 11 * STEP, 10 * STEP],
-            "wall_time": [0.5, 1.0, 2.0, 3.0],
+            "wall_time": [now, now + 0.5, now + 1.0, now + 2.0],
             "step_s": [STEP / 6, STEP, STEP, STEP],  # the first is from before the setting was changed
             "levels": [[0.1, 0.5, 0.9]] * 4,
             "quantiles": [
@@ -59,7 +62,6 @@ def test_what_was_served_is_scored_against_what_came(registry):
             ],
         }
     )
-    put(registry, "served", Naive(TASK))
     source = LakeSeries(Series(0.0, STEP, np.full(12, 10.0)), 1, served)
     with registry.run("served", "test") as run:
         found = score_served_versions(registry, run, "served", source)
