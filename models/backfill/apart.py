@@ -54,7 +54,7 @@ def plan_apart(
     """
     slot_rps = _slot_rps(work, around)
     for executors in range(1, len(worth)):
-        took_s = _took_s(work, worth[executors] * slot_rps, start_s, most_rps)
+        took_s = _took_s(work, worth[executors] * slot_rps, start_s + around.published_s, most_rps)
         finish = FinishTimes(np.sort(took_s))
         if finish.chance(by_s) >= sure:
             return ApartPlan(work, executors, finish, (executors + DRIVER) * float(took_s.mean()) / HOUR_S)
@@ -65,7 +65,8 @@ def soonest_apart(
     work: ReplayWork, around: Surroundings, worth: Floats, start_s: float, most_rps: float | None = None
 ) -> FinishTimes:
     """Return when an application with the most executors is done; arguments as of `plan_apart`."""
-    return FinishTimes(np.sort(_took_s(work, worth[-1] * _slot_rps(work, around), start_s, most_rps)))
+    idle_s = start_s + around.published_s
+    return FinishTimes(np.sort(_took_s(work, worth[-1] * _slot_rps(work, around), idle_s, most_rps)))
 
 
 def _slot_rps(work: ReplayWork, around: Surroundings) -> Floats:
@@ -74,6 +75,6 @@ def _slot_rps(work: ReplayWork, around: Surroundings) -> Floats:
     return futures.slot_rps / (1 - around.promise.idle) / futures.cost
 
 
-def _took_s(work: ReplayWork, rps: Floats, start_s: float, most_rps: float | None) -> Floats:
-    """(S,) seconds from its start to its end."""
-    return start_s + work.records / (rps if most_rps is None else np.minimum(rps, most_rps))
+def _took_s(work: ReplayWork, rps: Floats, idle_s: float, most_rps: float | None) -> Floats:
+    """(S,) seconds from its start to its end, of which it reads nothing for `idle_s`."""
+    return idle_s + work.records / (rps if most_rps is None else np.minimum(rps, most_rps))

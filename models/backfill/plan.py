@@ -75,6 +75,7 @@ class Surroundings:
         most_rps, reading_s, reached: as of `Futures`, of this backfill.
         high_rps, climb: likewise, of all.
         slot_most_rps: likewise of each slot of the most executors: the box of a contract that states none.
+        published_s: seconds after all is read until it is published, and done.
     """
 
     outlook: LiveOutlook
@@ -93,6 +94,7 @@ class Surroundings:
     climb: Climb = AT_ONCE
     reading_s: float | None = 0.0
     reached: float = 1.0
+    published_s: float = 0.0
 
     def futures(self, work: ReplayWork) -> Futures:
         """Draw what may come; backfills that go first are to this one what live records are."""
@@ -109,12 +111,12 @@ class Surroundings:
         return replace(futures, most_rps=most_rps, reading_s=self.reading_s, reached=self.reached)
 
     def steps_to(self, by_s: float) -> int:
-        """Return the whole steps until a deadline, seconds from now.
+        """Return the whole steps until all is to be read for a deadline, seconds from now.
 
         Raises:
             BackfillPlanError: none, or more than the outlook has.
         """
-        steps = math.floor(by_s / self.outlook.step_s + 1e-9)
+        steps = math.floor((by_s - self.published_s) / self.outlook.step_s + 1e-9)
         if not 1 <= steps <= len(self.outlook.quantiles):
             raise BackfillPlanError(
                 f"by_s={by_s:g}: {steps} steps of {self.outlook.step_s:g} s, the outlook has "
@@ -131,7 +133,7 @@ class BackfillPlan:
         work: to do.
         by_s, sure: deadline and probability asked for.
         schedule: the extra executors per step, of the outlook's length.
-        finish: when it is done.
+        finish: when it is done, its publication among it.
         replay_rps: (K,) replayed records/s, mean over the futures of those that are not yet done.
         live_rps: (K,) median live records/s.
         held: (K,) executors of the live promise, mean.
@@ -139,6 +141,7 @@ class BackfillPlan:
         at_once_hours: executor-hours of all executors from now on until it is done, mean.
         price: of an executor-hour.
         live_risk: share of the futures in which live records alone are at some time more than all executors serve.
+        published_s: as of `Surroundings`.
     """
 
     work: ReplayWork
@@ -153,6 +156,7 @@ class BackfillPlan:
     at_once_hours: float
     price: float = 1.0
     live_risk: float = 0.0
+    published_s: float = 0.0
 
     @property
     def extra(self) -> Integers:
@@ -184,11 +188,11 @@ def plan_backfill(work: ReplayWork, by_s: float, around: Surroundings, sure: flo
     found = cheapest_schedule(futures, work.records, steps, sure, around.extra_now)
     if found is None:
         raise _refusal(work, by_s, around, futures, sure)
-    return describe_schedule(found, futures, work, by_s, sure)
+    return describe_schedule(found, futures, work, by_s, sure, around.published_s)
 
 
 def describe_schedule(
-    found: WeighedSchedule, futures: Futures, work: ReplayWork, by_s: float, sure: float
+    found: WeighedSchedule, futures: Futures, work: ReplayWork, by_s: float, sure: float, published_s: float = 0.0
 ) -> BackfillPlan:
     """Return the plan that a schedule is, with what is to be expected of it under some futures."""
     done = replayed(futures, found.extra)
@@ -199,9 +203,9 @@ def describe_schedule(
     most_rps = futures.fleet.worth[futures.fleet.most] * futures.slot_rps
     _, at_once = weigh(futures, at_once_schedule(futures), work.records, futures.steps)
     return BackfillPlan(
-        work, by_s, sure, found, FinishTimes(np.sort(ends * futures.step_s)), mean, np.median(futures.live, axis=0),
-        futures.held.mean(axis=0), futures.step_s, float(at_once[0]), futures.fleet.price,
-        float((futures.live > most_rps[:, None]).any(axis=1).mean()),
+        work, by_s, sure, found, FinishTimes(np.sort(ends * futures.step_s + published_s)), mean,
+        np.median(futures.live, axis=0), futures.held.mean(axis=0), futures.step_s, float(at_once[0]),
+        futures.fleet.price, float((futures.live > most_rps[:, None]).any(axis=1).mean()), published_s,
     )  # fmt: skip
 
 
@@ -213,11 +217,11 @@ def at_once_schedule(futures: Futures) -> Integers:
 def shortest_s(work: ReplayWork, around: Surroundings, sure: float = SURE) -> float:
     """Return the seconds within which all executors at once are done so surely; infinite: not within the outlook."""
     futures = around.futures(work)
-    return finishing(futures, at_once_schedule(futures)[0], work.records).quantile(sure)
+    return finishing(futures, at_once_schedule(futures)[0], work.records).quantile(sure) + around.published_s
 
 
 def _refusal(work: ReplayWork, by_s: float, around: Surroundings, futures: Futures, sure: float) -> DeadlineError:
-    earliest = finishing(futures, at_once_schedule(futures)[0], work.records).quantile(sure)
+    earliest = finishing(futures, at_once_schedule(futures)[0], work.records).quantile(sure) + around.published_s
     low, high = around.fleet.most, len(around.fleet.worth) - 1
     steps = around.steps_to(by_s)
 

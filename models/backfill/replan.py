@@ -113,7 +113,8 @@ def reconsider(
         elif anew is not None and anew.hours <= kept.hours - least:
             found = anew
     changed = not np.array_equal(found.extra[:steps], kept.extra[:steps])
-    return Replanned(describe_schedule(found, futures, work, by_s, sure), changed, kept.chance, attainable)
+    plan = describe_schedule(found, futures, work, by_s, sure, around.published_s)
+    return Replanned(plan, changed, kept.chance, attainable)
 
 
 def _weighed(futures: Futures, extra: Integers, records: float, steps: int, price: float) -> WeighedSchedule:

@@ -157,7 +157,7 @@ def _hours(hours: float) -> str:
 
 def _when(plan: BackfillPlan, now: datetime, speed: float) -> str:
     """The stretches in which most is replayed: valleys with their times, and what they lie beside."""
-    end = plan.finish.quantile(plan.sure)
+    end = plan.finish.quantile(plan.sure) - plan.published_s
     steps = min(len(plan.replay_rps), math.ceil(min(end, 1e12) / plan.step_s - 1e-9))
     if steps == 0:
         return "nothing to do"

@@ -131,7 +131,8 @@ class PlanLooks:
         plan, clock = found.plan, moment.clock
         by_s, job_now = moment.by_s(self._order), clock.at(moment.now_s)
         self.finish = finish_words(plan.finish, by_s, job_now, self._settings.replay.timezone, clock.scale)
-        self._due = time.monotonic() + min(max(grid_until(moment.known, by_s).step_s, LEAST_LOOK_S), MOST_LOOK_S)
+        step_s = grid_until(moment.known, moment.read_s(self._order)).step_s
+        self._due = time.monotonic() + min(max(step_s, LEAST_LOOK_S), MOST_LOOK_S)
         if not found.changed:
             return None
         # Just later than the order that was looked at: whatever was ordered meanwhile is later, and holds.
@@ -143,7 +144,7 @@ class PlanLooks:
         return f"{kept}: {now}" + ("" if found.attainable else "; the probability asked for cannot be had any more")
 
     def _looked(self, moment: JobNow) -> Replanned | None:
-        if not moment.runs(self._order) or moment.by_s(self._order) <= 0:
+        if not moment.runs(self._order) or moment.read_s(self._order) <= 0:
             return None
         moment = moment._replace(orders={**moment.orders, self._order.id: self._order})
-        return look_again(self._order, reaching(moment, moment.by_s(self._order)))
+        return look_again(self._order, reaching(moment, moment.read_s(self._order)))

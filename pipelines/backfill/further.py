@@ -19,11 +19,11 @@ LEAST_DAYS = 2.0
 
 
 def reaching(moment: JobNow, by_s: float) -> JobNow:
-    """Return a moment whose forecast reaches a deadline: the served one where it does, else one made of its past.
+    """Return a moment whose forecast reaches so far: the served one where it does, else one made of its past.
 
     Args:
         moment: of the job.
-        by_s: seconds from now until the deadline.
+        by_s: seconds from now until it.
 
     Raises:
         BackfillPlanError: the past is too short for a forecast that reaches so far.

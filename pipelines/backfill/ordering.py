@@ -141,7 +141,7 @@ def refuse_second(order: ReplayOrder, known: dict[str, ReplayOrder]) -> None:
 
 
 def plan_by(settings: Settings, order: ReplayOrder, by: str, sure: float) -> CheapestOrder:
-    """Plan an order so that it is done by a time, where that is the cheapest; nothing is sent.
+    """Plan an order so that it is done and published by a time, where that is the cheapest; nothing is sent.
 
     Args:
         settings: of the job's stack.
@@ -166,7 +166,7 @@ def plan_cheapest(order: ReplayOrder, by: str, sure: float, zone: str, moment: J
     """
     job_now, speed = moment.clock.at(moment.now_s), moment.clock.scale
     due = read_due(order, by, sure, zone, job_now)
-    moment = reaching(moment, moment.by_s(due))
+    moment = reaching(moment, moment.read_s(due))
     apart = plan_order_apart(due, moment)
     try:
         beside = plan_due(due, zone, moment)
@@ -208,8 +208,7 @@ def plan_due(due: ReplayOrder, zone: str, moment: JobNow) -> PlannedOrder:
         BackfillPlanError: as `plan_by`.
     """
     job_now, speed = moment.clock.at(moment.now_s), moment.clock.scale
-    by_s = moment.by_s(due)
-    moment = reaching(moment, by_s)
+    moment = reaching(moment, moment.read_s(due))
     try:
         plan = plan_order(due, moment)
     except DeadlineError as error:

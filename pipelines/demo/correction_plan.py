@@ -9,6 +9,7 @@ from typing import NamedTuple
 from configs.contract import load_contract
 from configs.settings import Settings
 from models.backfill.given import BackfillPlanError
+from models.backfill.live.known import PUBLISHED_S
 from models.backfill.live.ordered import JobNow
 from models.backfill.plan import SURE
 from pipelines.backfill.asked import TimeRange
@@ -19,8 +20,6 @@ from tidecast.control import Clock
 from tidecast.messages import decode, encode
 from tidecast.orders import ReplayOrder
 
-PUBLISHED_S = 30.0
-"""Wall seconds before the deadline by which all is to be read: what was corrected has still to be published."""
 LEAST_S = 90.0
 """Wall seconds that a backfill is given at least, its publication among them."""
 SPARE_STEPS = 2
@@ -99,7 +98,7 @@ def order_range(
     order = ReplayOrder(
         told.id, settings.job.name, now, "run", found.starts, found.ends, begin_ms=round(told.begin * 1000),
         end_ms=round(told.end * 1000), task_s=TASK_SHARE * contract.latency_target_s,
-        by=round(clock.at(told.due_at - PUBLISHED_S), 3), sure=SURE, cost=round((end - begin) / (came_at - begin), 3),
+        by=round(clock.at(told.due_at), 3), sure=SURE, cost=round((end - begin) / (came_at - begin), 3),
     )  # fmt: skip
     return decode(ReplayOrder, encode(order))
 
@@ -119,5 +118,5 @@ def plan_correction(order: ReplayOrder, zone: str, due_at: float, moment: JobNow
         bounds = moment.known.contract.executors
         schedule = [[round(moment.clock.at(moment.now_s), 3), bounds.max - bounds.min]]
         return CorrectionPlan(replace(order, schedule=schedule, wall_time=moment.now_s), "", due_at, str(error))
-    read_at = moment.now_s + planned.plan.finish.quantile(SURE)
-    return CorrectionPlan(planned.order, planned.sentence, min(read_at + PUBLISHED_S, due_at))
+    done_at = moment.now_s + planned.plan.finish.quantile(SURE)
+    return CorrectionPlan(planned.order, planned.sentence, min(done_at, due_at))

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from configs.settings import Settings
-from pipelines.demo.correction_plan import PUBLISHED_S
+from models.backfill.live.known import PUBLISHED_S
 from pipelines.demo.timed_loop import STEPS
 from pipelines.traces.trace import PEAK_RPS
 

@@ -33,11 +33,11 @@ def plan_order_apart(order: ReplayOrder, moment: JobNow) -> ApartPlan | None:
     Raises:
         BackfillPlanError: too little is known of the job, or the deadline lies beyond the forecast.
     """
-    terms, by_s = apart_terms(moment), moment.by_s(order)
-    if terms is None or by_s <= 0:
+    terms = apart_terms(moment)
+    if terms is None or moment.read_s(order) <= 0:
         return None
-    work, around, worth = _given(order, moment, terms, by_s)
-    return plan_apart(work, by_s, around, order.sure or 0.0, worth, terms.start_s, order.most_rps)
+    work, around, worth = _given(order, moment, terms)
+    return plan_apart(work, moment.by_s(order), around, order.sure or 0.0, worth, terms.start_s, order.most_rps)
 
 
 def why_not_apart(order: ReplayOrder, moment: JobNow, zone: str) -> str:
@@ -51,21 +51,19 @@ def why_not_apart(order: ReplayOrder, moment: JobNow, zone: str) -> str:
     Raises:
         BackfillPlanError: as `plan_order_apart`.
     """
-    terms, by_s = apart_terms(moment), moment.by_s(order)
-    if terms is None or by_s <= 0:
+    terms = apart_terms(moment)
+    if terms is None or moment.read_s(order) <= 0:
         return ""
-    work, around, worth = _given(order, moment, terms, by_s)
+    work, around, worth = _given(order, moment, terms)
     finish = soonest_apart(work, around, worth, terms.start_s, order.most_rps)
     clock = moment.clock
     return apart_refusal(terms.executors, finish, order.sure or 0.0, clock.at(moment.now_s), zone, clock.scale)
 
 
-def _given(
-    order: ReplayOrder, moment: JobNow, terms: ApartTerms, by_s: float
-) -> tuple[ReplayWork, Surroundings, Floats]:
+def _given(order: ReplayOrder, moment: JobNow, terms: ApartTerms) -> tuple[ReplayWork, Surroundings, Floats]:
     """The work, the job's surroundings, and what the application's executors are worth, as many as have a task."""
     contract, tasks = moment.known.contract, moment.known.memory.ceiling(moment.known.contract)
-    around = surroundings(moment.known, moment.now_s, grid_until(moment.known, by_s))
+    around = surroundings(moment.known, moment.now_s, grid_until(moment.known, moment.read_s(order)))
     cores = contract.executors.cores
     worth = speed_table(min(terms.executors, math.ceil(tasks / cores)), cores, tasks, contract.planning.scaling)
     return moment.work(order), around, worth

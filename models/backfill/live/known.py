@@ -30,6 +30,9 @@ LEADS = 8
 """Quantiles of the lead time."""
 WIDER = 4
 """Executors whose worth is known, in units of the most that are allowed: to say what a deadline would take."""
+PUBLISHED_S = 30.0
+"""Seconds that a plan leaves for what follows once all is read: the last batch's results, a comparison, a merge. Those
+of the main job's hour take some; nobody measures it of others."""
 FIXED = "static"
 """The policy that always holds the same executors."""
 
@@ -154,6 +157,7 @@ def surroundings(
         most_rps=min((one for one in (bound_rps, stated_rps) if one is not None), default=math.inf),
         slot_most_rps=math.inf if stated_rps is not None else terms.controls.replay_rps.max / float(worth[bounds.max]),
         high_rps=outlook.high if contract.admits_by_forecast else 0.0, climb=climb, reading_s=reading_s,
+        published_s=PUBLISHED_S,
     )  # fmt: skip
 
 
@@ -174,8 +178,8 @@ def _check(known: KnownJob, now_s: float, grid: StepGrid) -> IssuedLoad:
     if by_s > ends_s + 1e-6:
         raise BackfillPlanError(
             f"the newest forecast of job {job!r} reaches {max(ends_s - now_s, 0) / 3600:.4g} h ahead by the wall's "
-            f"clock, the deadline is {(by_s - now_s) / 3600:.4g} h away: give --by up to then, or forecast further "
-            "(training.horizon, training.step_s)"
+            f"clock, the deadline is {(by_s - now_s + PUBLISHED_S) / 3600:.4g} h away: give --by up to then, or "
+            "forecast further (training.horizon, training.step_s)"
         )
     return known.issued
 

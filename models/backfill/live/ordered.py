@@ -15,7 +15,15 @@ import numpy as np
 
 from models.backfill.given import BackfillPlanError, ReplayWork
 from models.backfill.live.issued import JobClock
-from models.backfill.live.known import KnownJob, StepGrid, grid_until, lead_times, refuse_standstill, surroundings
+from models.backfill.live.known import (
+    PUBLISHED_S,
+    KnownJob,
+    StepGrid,
+    grid_until,
+    lead_times,
+    refuse_standstill,
+    surroundings,
+)
 from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
 from models.backfill.replan import STARTS, Replanned, reconsider
 from models.policy.core.capacity import Integers
@@ -97,6 +105,10 @@ class JobNow(NamedTuple):
         assert order.by is not None
         return self.clock.wall_at(order.by) - self.now_s
 
+    def read_s(self, order: ReplayOrder) -> float:
+        """Return the seconds until all of an order is to be read, so that it is published by its deadline."""
+        return self.by_s(order) - PUBLISHED_S
+
     def runs(self, order: ReplayOrder) -> bool:
         """Return whether an order's replay is to go on reading."""
         said = self.said(order)
@@ -114,7 +126,12 @@ def plan_order(order: ReplayOrder, moment: JobNow) -> BackfillPlan:
     by_s = moment.by_s(order)
     if by_s <= 0:
         raise BackfillPlanError(f"the deadline of backfill {order.id} passed {-by_s:.0f} s ago: state a later one")
-    grid = grid_until(moment.known, by_s)
+    if moment.read_s(order) <= 0:
+        raise BackfillPlanError(
+            f"the deadline of backfill {order.id} is {by_s:.0f} s from now, and {PUBLISHED_S:.0f} s are left for its "
+            "publication: state a later one"
+        )
+    grid = grid_until(moment.known, moment.read_s(order))
     around = surroundings(
         moment.known, moment.now_s, grid, bound_rps=order.most_rps, others=_first(order, moment, grid)
     )
@@ -137,21 +154,21 @@ def earliest_s(order: ReplayOrder, moment: JobNow) -> float:
         moment.known, moment.now_s, grid, bound_rps=order.most_rps, others=_first(order, moment, grid)
     )
     found = shortest_s(moment.work(order), around, order.sure or 0.0) + grid.step_s
-    return found if found <= reach_s else math.inf
+    return found if found <= reach_s + PUBLISHED_S else math.inf
 
 
 def look_again(order: ReplayOrder, moment: JobNow) -> Replanned | None:
-    """Look again at an order that stands; None where its deadline has passed, it does not run, or runs apart.
+    """Look again at an order that stands; None where no time is left to read, it does not run, or runs apart.
 
     Raises:
         BackfillPlanError: the deadline lies beyond the forecast, too little is known of the job now, or nobody decides
             a rate for its replays.
     """
     apart = order.apart is not None  # nothing of it is the live job's, and nothing is left to be planned
-    if apart or order.by is None or not order.sure or not moment.runs(order) or moment.by_s(order) <= 0:
+    if apart or order.by is None or not order.sure or not moment.runs(order) or moment.read_s(order) <= 0:
         return None
     by_s = moment.by_s(order)
-    grid = grid_until(moment.known, by_s)
+    grid = grid_until(moment.known, moment.read_s(order))
     job_now = moment.clock.at(moment.now_s)
     work, said = moment.work(order), moment.said(order)
     admitted_rps = None if said is None or said.admitted_rps is None else said.admitted_rps * work.cost
@@ -173,7 +190,7 @@ def with_plan(order: ReplayOrder, plan: BackfillPlan, moment: JobNow) -> ReplayO
     extra = plan.extra.tolist()
     changes = [k for k in range(len(extra)) if k == 0 or extra[k] != extra[k - 1]]
     schedule = [[round(job_now + k * step, 3), int(extra[k])] for k in changes]
-    needed = max(round(plan.work.records / max(plan.by_s, 1.0), 3), LEAST_WEIGHT)
+    needed = max(round(plan.work.records / max(plan.by_s - plan.published_s, 1.0), 3), LEAST_WEIGHT)
     weight = order.weight if order.weighted else needed
     keep_s = round(STARTS * float(np.median(lead_times(moment.known))), 3)
     done = [(level, plan.finish.quantile(level)) for level in FINISH_LEVELS]

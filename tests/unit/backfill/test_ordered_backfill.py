@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from models.backfill.given import BackfillPlanError, ReplayWork
-from models.backfill.live.known import StepGrid, grid_until, lead_times, surroundings
+from models.backfill.live.known import PUBLISHED_S, StepGrid, grid_until, lead_times, surroundings
 from models.backfill.live.ordered import look_again, overlapping, plan_order, with_plan
 from models.backfill.plan import DeadlineError
 from models.backfill.replan import STARTS
@@ -40,7 +40,7 @@ def test_a_plan_comes_from_what_the_autoscaler_knows_and_goes_into_the_order():
     sent = decode(ReplayOrder, encode(with_plan(due(), plan, now)))
     steps = [sent.executors_at(NOW + (k + 0.5) * plan.step_s) for k in range(len(plan.extra))]
     assert steps == plan.extra.tolist() and max(steps) > 0
-    assert sent.schedule[0][0] == NOW and sent.weight == pytest.approx(400_000 / HOUR, rel=1e-3)
+    assert sent.schedule[0][0] == NOW and sent.weight == pytest.approx(400_000 / (HOUR - PUBLISHED_S), rel=1e-3)
     assert all(a[1] != b[1] for a, b in zip(sent.schedule, sent.schedule[1:], strict=False))
     weighted = decode(ReplayOrder, encode(with_plan(due(weight=2.5, weighted=True), plan, now)))
     assert weighted.weight == 2.5 and weighted.weighted and not sent.weighted
@@ -49,6 +49,19 @@ def test_a_plan_comes_from_what_the_autoscaler_knows_and_goes_into_the_order():
         [plan.finish.quantile(level) for level, _ in sent.finish], abs=0.002
     )
     assert sent.keep_s == pytest.approx(STARTS * np.median(lead_times(now.known)), abs=0.001)
+
+
+def test_what_is_to_be_done_by_a_deadline_is_planned_to_be_published_by_then():
+    now = moment()
+    plan, later = plan_order(due(), now), plan_order(due(HOUR + PUBLISHED_S), now)
+    steps = StepGrid.until(HOUR - PUBLISHED_S, float(np.median(lead_times(now.known)))).steps
+    assert (plan.by_s, steps * plan.step_s) == (HOUR, pytest.approx(HOUR - PUBLISHED_S))
+    assert plan.finish.chance(HOUR) == pytest.approx(plan.schedule.chance) and plan.schedule.chance >= 0.9
+    assert later.finish.chance(HOUR) < later.finish.chance(HOUR + PUBLISHED_S)  # read by then, and not published
+    sent = with_plan(due(), plan, now)
+    looked = look_again(sent, moment(orders=[sent], progress=[progress(done=0)]))
+    assert looked.plan.finish.chance(HOUR) == pytest.approx(looked.kept_chance)
+    assert look_again(sent, now._replace(now_s=NOW + HOUR - PUBLISHED_S + 1)) is None  # nothing more is read in time
 
 
 def test_in_a_replayed_trace_the_schedule_is_in_trace_time():
@@ -92,6 +105,7 @@ def test_too_little_known_is_refused_by_name_with_what_to_do():
         (replace_memory(now, executors=None), HOUR, "nothing was heard of job 'orders'"),
         (now, 3 * HOUR, "reaches 1.944 h ahead by the wall's clock, the deadline is 3 h away"),
         (now, -10.0, "passed 10 s ago"),
+        (now, 20.0, "is 20 s from now, and 30 s are left for its publication"),
     ):
         with pytest.raises(BackfillPlanError, match=words):
             plan_order(due(seconds), where)

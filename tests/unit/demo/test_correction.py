@@ -5,13 +5,14 @@ import time
 import pytest
 
 from configs.settings import load
+from models.backfill.live.known import PUBLISHED_S
 from pipelines.backfill.asked import RangeError
 from pipelines.backfill.follow import FollowedOrder
 from pipelines.backfill.ranges import OffsetRange
 from pipelines.demo import correction as module
 from pipelines.demo import correction_plan
 from pipelines.demo.correction import Correction, begin_correction, judge_windows, with_word
-from pipelines.demo.correction_plan import PUBLISHED_S, deadline, order_at, plan_correction
+from pipelines.demo.correction_plan import deadline, order_at, plan_correction
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.report.recorded.backfill import RecordedBackfill
@@ -82,7 +83,7 @@ def test_the_hour_is_ordered_once_all_of_it_has_come_and_followed_to_its_end(wor
     assert (told.state, told.records, told.ordered_at) == ("done", 1200, order.wall_time)
     due_at = told.due_at
     assert due_at == told.planned_at == pytest.approx(clock.wall_start + 24 * 3600 / 200) and told.plan == ""
-    assert (order.task_s, order.sure, order.by) == (2.0, 0.9, pytest.approx(clock.at(due_at - PUBLISHED_S), abs=1e-3))
+    assert (order.task_s, order.sure, order.by) == (2.0, 0.9, pytest.approx(clock.at(due_at), abs=1e-3))
     assert order.cost == pytest.approx(18 / (18 + slack_s), abs=1e-3)
     assert [count for _, count in order.schedule] == [7]  # no forecast reaches it: all executors at once
     assert [said["done"] for said in told.progress] == [0, 300, 1200, 1200]
@@ -139,13 +140,13 @@ def test_it_is_ordered_once_it_has_come_and_the_served_forecast_reaches_its_dead
 def test_what_can_be_planned_is_ordered_with_its_schedule_and_the_time_for_its_publication():
     moment = planned_job.moment()
     order = planned_job.order(by=planned_job.NOW + 3600, sure=0.9)
-    made = plan_correction(order, "UTC", planned_job.NOW + 3600 + PUBLISHED_S, moment)
+    made = plan_correction(order, "UTC", planned_job.NOW + 3600, moment)
     assert made.order.schedule and made.order.by == order.by and made.why == ""
-    assert "400 k records" in made.sentence and planned_job.NOW < made.done_at <= planned_job.NOW + 3630
+    assert "400 k records" in made.sentence and planned_job.NOW < made.done_at <= planned_job.NOW + 3600
     refused = plan_correction(
-        order, SETTINGS.replay, planned_job.NOW + 3630, moment._replace(now_s=planned_job.NOW + 3400)
+        order, SETTINGS.replay, planned_job.NOW + 3600, moment._replace(now_s=planned_job.NOW + 3400)
     )
-    assert (refused.sentence, refused.done_at) == ("", planned_job.NOW + 3630) and "nothing was heard" in refused.why
+    assert (refused.sentence, refused.done_at) == ("", planned_job.NOW + 3600) and "nothing was heard" in refused.why
     assert [count for _, count in refused.order.schedule] == [7]
 
 

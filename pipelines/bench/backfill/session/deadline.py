@@ -10,6 +10,7 @@ import numpy as np
 
 from configs.settings import Settings
 from models.backfill.given import BackfillPlanError
+from models.backfill.live.known import PUBLISHED_S
 from models.backfill.live.ordered import JobNow
 from models.backfill.plan import SURE
 from pipelines.backfill.ordering import plan_due
@@ -32,19 +33,20 @@ class OrderedBy(NamedTuple):
 
 
 def plan_session(settings: Settings, order: ReplayOrder, by_s: float) -> OrderedBy:
-    """Plan a session's replay that is to be done so many seconds after its order, as surely as is usual.
+    """Plan a session's replay that is to have read all so many seconds after its order, as surely as is usual.
 
     Raises:
         SettingsError: the job has no contract, or a wrong one.
         BrokerError, ValueError: a topic cannot be read; an unknown security option.
     """
     moment = _moment(settings, order.job)
-    due = replace(order, by=round(moment.clock.at(order.wall_time + by_s), 3), sure=SURE)
+    due = replace(order, by=round(moment.clock.at(order.wall_time + by_s + PUBLISHED_S), 3), sure=SURE)
     try:
         planned = plan_due(due, settings.replay.timezone, moment)
     except BackfillPlanError as error:
         return OrderedBy(None, {"refused": str(error)})
-    schedule, seconds = planned.plan.schedule, planned.plan.finish.seconds + moment.now_s - order.wall_time
+    read_s = planned.plan.finish.seconds - planned.plan.published_s
+    schedule, seconds = planned.plan.schedule, read_s + moment.now_s - order.wall_time
     told = {
         "planned": seconds[np.isfinite(seconds)].round(3).tolist(), "futures": len(seconds),
         "hours": schedule.hours, "chance": schedule.chance, "schedule": planned.order.schedule,
