@@ -25,7 +25,7 @@ class Ingested:
 
 @dataclass(frozen=True)
 class LakeSeen:
-    """The lake on its disk: bytes and files by table, bytes that were added in the last 24 hours, and free ones."""
+    """The lake on its disk: bytes and files by table, bytes that were added on the last day with any, and free ones."""
 
     size_bytes: Mapping[str, int]
     files: Mapping[str, int]

@@ -98,7 +98,10 @@ METRICS = (
     Metric("tidecast_ingest_waiting_records", "gauge", "Records of a topic that no ingest has taken yet.", ("topic",)),
     Metric("tidecast_lake_size_bytes", "gauge", "Size of a table of the lake, replaced files included.", ("table",)),
     Metric("tidecast_lake_files", "gauge", "Data files of a table of the lake, replaced ones included.", ("table",)),
-    Metric("tidecast_lake_day_growth_bytes", "gauge", "Data that ingests have added to the lake in the last 24 hours."),
+    Metric(
+        "tidecast_lake_day_growth_bytes", "gauge",
+        "Data that ingests added to the lake in the 24 hours up to each table's newest; of the last 14 days.",
+    ),
     Metric("tidecast_lake_disk_free_bytes", "gauge", "Room that is left where the lake is."),
     Metric("tidecast_webhook_failures_total", "counter", "Messages that a host's webhooks did not take.", ("host",)),
     Metric("tidecast_follower_timestamp_seconds", "gauge", "When this process last looked at what it knows."),

@@ -150,8 +150,8 @@ ALERTS = (
     ),
     Alert(
         "TidecastLakeFillsDisk", "ticket",
-        _when(Comparison("tidecast_lake_disk_free_bytes", "<", "tidecast_lake_day_growth_bytes", times=14)),
-        "the disk of the lake will be full within two weeks if it grows as on the last day", "times",
+        _when(Comparison("tidecast_lake_disk_free_bytes", "<=", "tidecast_lake_day_growth_bytes", times=14)),
+        "the disk of the lake is full, or will be within two weeks if it grows as it did last", "times",
         "See whether the DAG `maintain_lake` runs, which removes what nobody can read any more. Make room, or, while "
         "no ingest, training or upkeep runs, move the lake alone to another disk, name its folder in `lake.address` "
         "and restart `tidecast metrics`.",

@@ -8,6 +8,8 @@ from pathlib import Path
 
 from configs.bounds import DAY_S
 
+LONGEST_S = 14 * DAY_S
+"""Seconds for which a table's last growth counts."""
 _LOG = "_delta_log"
 
 
@@ -29,7 +31,10 @@ def table_size(root: Path, table: str) -> tuple[int, int]:
 
 
 def day_growth(root: Path, table: str, now: float) -> int:
-    """Return the bytes of data that commits of the last 24 hours added to a table; what only merges files is left out.
+    """Return the bytes of data that a table's commits added in the 24 hours up to the newest that added any.
+
+    Where nothing is added any more, as on a disk that is full, it stays what it was, for 14 days. What only merges
+    files is left out.
 
     Args:
         root: folder of the lake.
@@ -40,10 +45,17 @@ def day_growth(root: Path, table: str, now: float) -> int:
         OSError: a commit cannot be read.
         ValueError, KeyError: a commit is no JSON, or is none of Delta's.
     """
-    commits = [path for path in (root / table / _LOG).glob("*.json") if path.stem.isdigit()]
-    newest = [path for path in commits if path.stat().st_mtime > now - DAY_S]
-    lines = (line for path in newest for line in path.read_text().split("\n"))  # not at U+2028, which Delta leaves
-    return sum(_added(json.loads(line)) for line in lines if line)
+    commits = [(path.stat().st_mtime, path) for path in (root / table / _LOG).glob("*.json") if path.stem.isdigit()]
+    size, since = 0, now - LONGEST_S
+    for at, path in sorted(commits, reverse=True):
+        if at <= since:
+            break
+        lines = path.read_text().split("\n")  # not at U+2028, which Delta leaves
+        added = sum(_added(json.loads(line)) for line in lines if line)
+        if added and not size:
+            since = at - DAY_S
+        size += added
+    return size
 
 
 def _added(action: dict[str, dict[str, int]]) -> int:

@@ -1,6 +1,7 @@
 """The follower's edges: what it reads of topics, contracts, lake and Airflow, and what a scrape gets."""
 
 import json
+import os
 import threading
 import time
 import urllib.request
@@ -13,6 +14,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from configs.sections import Kafka
 from configs.settings import load
+from models.alerts.knowledge import Knowledge, LakeSeen
 from models.alerts.metric import METRICS, Sample
 from models.alerts.samples import samples_of
 from models.alerts.standing import holding
@@ -28,7 +30,7 @@ from pipelines.bench.team.alerts.made_up_job import BEGAN, CONTRACT, JOB, MadeUp
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.lake.folder import lake_folder
-from pipelines.lake.size import day_growth, table_size
+from pipelines.lake.size import LONGEST_S, day_growth, table_size
 from pipelines.watched import GONE_S
 from tests.fakes.drifts import DRIFTED
 from tests.fakes.unlisted import unlisted
@@ -467,8 +469,24 @@ def test_what_was_added_counts_as_growth_and_what_was_merged_does_not(tmp_path):
     size, files = table_size(tmp_path, "metrics")
     assert files == 1 and size > 1050
     assert day_growth(tmp_path, "metrics", time.time()) == 700
-    assert day_growth(tmp_path, "metrics", time.time() + 86_401) == 0
     assert table_size(tmp_path, "none") == (0, 0)
+
+
+def test_growth_stays_what_it_was_where_nothing_is_added_any_more_for_two_weeks(tmp_path):
+    added = {"add": {"size": 700, "dataChange": True}}
+    for version, (hours, action) in enumerate([(-30, added), (-20, added), (0, added), (40, {"remove": {}})]):
+        commit(tmp_path, "metrics", version, action)
+        at = NOW + 3600 * hours
+        os.utime(tmp_path / "metrics" / "_delta_log" / f"{version:020d}.json", (at, at))
+    for now, growth in ((NOW, 1400), (NOW + 48 * 3600, 1400), (NOW + LONGEST_S - 1, 1400), (NOW + LONGEST_S, 0)):
+        assert day_growth(tmp_path, "metrics", now) == growth
+
+
+@pytest.mark.parametrize(("free", "growth", "full"), [(0, 0, True), (1, 0, False), (700, 50, True), (701, 50, False)])
+def test_a_disk_that_is_full_is_told_whatever_the_lake_grew(free, growth, full):
+    known = Knowledge(lake=LakeSeen({"metrics": 9}, {"metrics": 1}, growth, free))
+    held = {key.alert for key in holding(samples_of(known, NOW, pytest.fail), NOW)}
+    assert ("TidecastLakeFillsDisk" in held) is full
 
 
 @pytest.fixture
