@@ -18,7 +18,7 @@ from pipelines.ingest.columns import KINDS
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.connection import TopicError
 from pipelines.lake import tables
-from pipelines.lake.folder import lake_folder
+from pipelines.lake.folder import Folder, lake_folder
 from pipelines.lake.size import day_growth, table_size
 
 ROUND_S = 15.0
@@ -84,28 +84,29 @@ class Rounds:
         return found
 
     def _look_at_lake(self, offsets: Mapping[str, Offsets]) -> str:
-        """Returns which tables cannot be looked at; of their ingests what was known stays."""
+        """Returns which tables cannot be looked at, or are gone; of their ingests what was known stays."""
         root, wrong = lake_folder(self._settings), dict[str, str]()
         names = tables.tables(root)
-        self.lake = _size(root, names, wrong) if names and isinstance(root, Path) else None  # HDFS has its own metrics
-        found = {topic: one for topic, one in self.ingests.items() if topic in names}
+        if names and isinstance(root, Path):  # HDFS has its own metrics
+            self.lake = _size(root, names, wrong)
         for topic in (topic for topic in KINDS if topic in names):
             with _others_go_on(topic, wrong):
-                newest = self._newest_origin(topic)
-                found.pop(topic, None)
-                if newest is not None:
-                    found[topic] = _ingested(newest, offsets.get(topic))
-        self.ingests = found
-        return "; ".join(f"table {table}: {error}" for table, error in wrong.items())
+                self._note_newest_origin(root, topic)
+        known = {topic: origin for topic, (_, origin) in self._origins.items() if origin is not None}
+        self.ingests = {topic: _ingested(origin, offsets.get(topic)) for topic, origin in known.items()}
+        said = [f"table {table}: {error}" for table, error in wrong.items()]
+        if gone := {*self._origins, *(self.lake.size_bytes if self.lake else ())} - {*names}:
+            said.append(
+                f"{root} has no {', '.join(sorted(gone))} any more, and what was known stands. Is its disk mounted, "
+                "and may this user read it? If the lake was moved, name its folder in lake.address and start anew."
+            )
+        return "; ".join(said)
 
-    def _newest_origin(self, topic: str) -> tables.Origin | None:
-        """Where a table's newest rows came from; its log is read once per version."""
-        version = tables.newest_version(lake_folder(self._settings), topic)
-        known = self._origins.get(topic)
-        if known is None or known[0] != version:
-            origins = tables.commit_origins(lake_folder(self._settings), topic)
-            known = self._origins[topic] = version, _newest_run(origins)
-        return known[1]
+    def _note_newest_origin(self, root: Folder, topic: str) -> None:
+        """Note where a table's newest rows came from; its log is read once per version."""
+        version = tables.newest_version(root, topic)
+        if topic not in self._origins or self._origins[topic][0] != version:
+            self._origins[topic] = version, _newest_run(tables.commit_origins(root, topic))
 
     def _ask_airflow(self) -> str:
         assert self._airflow is not None

@@ -6,6 +6,7 @@ import threading
 import time
 import urllib.request
 from dataclasses import replace
+from functools import partial
 from types import SimpleNamespace
 
 import pytest
@@ -14,7 +15,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from configs.sections import Kafka
 from configs.settings import load
-from models.alerts.knowledge import Knowledge, LakeSeen
+from models.alerts.knowledge import Ingested, Knowledge, LakeSeen
 from models.alerts.metric import METRICS, Sample
 from models.alerts.samples import samples_of
 from models.alerts.standing import holding
@@ -563,6 +564,28 @@ def test_no_lake_is_no_trouble(tmp_path, monkeypatch):
     monkeypatch.setattr(rounds, "topic_offsets", lambda kafka, topic: {})
     found, told = gone_round(load(var=tmp_path))
     assert found.lake is None and found.ingests == {} and told[-1] == ("lake", "")
+
+
+def test_a_lake_that_is_gone_is_said_once_and_its_alerts_go_on(lake, capsys):
+    reports, folder, ends = Reports(), lake_folder(lake), {"metrics": {0: (0, 130)}}
+    found = Rounds(lake, reports)
+    look = partial(found._look, "lake", lambda: found._look_at_lake(ends))
+    look()
+    size = found.lake
+    folder.rename(folder.with_name("away"))
+    ends["metrics"] = {0: (0, 150)}
+    look()
+    folder.mkdir()  # where its disk is mounted otherwise
+    look()
+    assert found.ingests["metrics"] == Ingested(NOW, 90, 10, waiting=50) and found.lake == size
+    (said,) = capsys.readouterr().err.splitlines()
+    assert (
+        said.startswith(f"metrics: lake: cannot be looked at: {folder} has no metrics any more") and "mounted" in said
+    )
+    folder.rmdir()
+    folder.with_name("away").rename(folder)
+    look()
+    assert capsys.readouterr().err == "metrics: lake: well again\n"
 
 
 def test_the_newest_drift_of_each_job_is_taken_from_the_asset_events():
