@@ -146,5 +146,10 @@ def _size(root: Path, names: Collection[str], wrong: dict[str, str]) -> LakeSeen
 def _ingested(origin: tables.Origin, offsets: Offsets | None) -> Ingested:
     waiting = None
     if offsets is not None:
-        waiting = sum(max(end - max(origin.end.get(p, first), first), 0) for p, (first, end) in offsets.items())
+        waiting = sum(_waiting(first, end, origin.end.get(p, first)) for p, (first, end) in offsets.items())
     return Ingested(origin.judged_at, origin.stored, origin.quarantined, waiting)
+
+
+def _waiting(first: int, end: int, taken: int) -> int:
+    """Records from `first` to `end` that were not taken; where more was than there is, the topic is another one."""
+    return end - first if taken > end else end - max(taken, first)

@@ -529,6 +529,14 @@ def test_an_ingest_whose_clock_was_ahead_is_not_the_newest_for_ever(lake):
     assert (known.began, known.waiting) == (NOW + 3600, 10)
 
 
+@pytest.mark.parametrize(
+    ("first", "end", "waiting"), [(0, 100, 0), (0, 99, 99), (20, 60, 40), (0, 0, 0), (110, 130, 20), (110, 110, 0)]
+)
+def test_of_a_topic_that_was_made_anew_or_lost_its_end_all_waits(lake, monkeypatch, first, end, waiting):
+    monkeypatch.setattr(rounds, "topic_offsets", lambda kafka, topic: {0: (first, end)})
+    assert gone_round(lake)[0].ingests["metrics"].waiting == waiting
+
+
 def test_without_a_broker_what_waits_is_not_known(lake, monkeypatch):
     def away(kafka, topic):
         raise BrokerError("away")
