@@ -9,11 +9,14 @@ from models.contract.admission import (
     applied_rate,
     batch_margin_rps,
     find_bottleneck,
+    operator_margin,
     queue_margin_rps,
     replay_rate,
 )
 from models.contract.queueing import micro_batch, sojourn_quantile_s
+from models.contract.signals import PlannedOperator, SharedPlan
 from models.contract.terms import ControlBox
+from tests.fakes.shared_job import shared_terms
 
 RATES = st.floats(0.1, 1e6)
 ROOMS = st.lists(st.builds(OperatorRoom, RATES, st.floats(0, 5), st.floats(0.01, 5), st.floats(0, 1e4)), min_size=1)
@@ -27,6 +30,15 @@ def test_margins_by_hand():
     assert batch_margin_rps(2000, 0.99, 16.9, 1.0, 10.0) == pytest.approx(800)
     assert batch_margin_rps(2000, 0.99, 60.0, 1.0, 10.0) == pytest.approx(200)  # only that the batch fits its trigger
     assert batch_margin_rps(2000, 0.99, 5.0, 1.0, 10.0) > 2000  # not even an empty batch keeps that
+
+
+def test_of_a_path_of_two_operators_each_has_half_of_the_limit():
+    path = {"ops": ("map", "join"), "quantile": 0.99, "max_ms": 100}
+    terms = shared_terms(paths=[path])
+    plan = SharedPlan((PlannedOperator("map", 900.0), PlannedOperator("join", 900.0)))
+    for name in path["ops"]:
+        assert operator_margin(terms, plan, name).rps == pytest.approx(92.1034, abs=5e-5)  # that of 50 ms
+    assert operator_margin(terms, plan, "map").of(900) == queue_margin_rps(900, 0.99, 0.05)
 
 
 @given(RATES, st.floats(0.01, 0.999), st.floats(0.01, 100))
