@@ -8,6 +8,9 @@ from configs.contract import Contract
 from models.contract.promised.derive import SustainedRates
 from models.contract.terms import ControlBox, Terms
 
+_UNMEASURED = "(checked only: nothing measures it of a running job)"
+_UNDONE = "(not of a running job: there it reaches no query)"
+
 
 def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> list[str]:
     """Describe promise, paths, scales, limits, boxes and ladder of a contract and its compiled form, a line each."""
@@ -45,23 +48,25 @@ def _limits(terms: Terms) -> list[str]:
         said.append(f"{terms.energy.max_cores:g} busy cores")
     if terms.net:
         said.append(f"{terms.net.bytes_per_record_max:g} bytes sent per record")
+    said += [f"recall of {name} at least {limit.min:g}" for name, limit in sorted(terms.recall.items())]
+    said = [f"{line} {_UNMEASURED}" for line in said]
     for name, limit in sorted(terms.error.items()):
         bound = f"{limit.eps_abs:g}" if limit.eps_abs is not None else f"{limit.eps_rel:.4%}"
         said.append(f"error of {name} at most {bound} with probability {1 - limit.pf:g}")
-    said += [f"recall of {name} at least {limit.min:g}" for name, limit in sorted(terms.recall.items())]
     return [f"limit: {line}" for line in said]
 
 
 def _ladder(contract: Contract, terms: Terms) -> list[str]:
     live, shed = terms.controls.live_rps, terms.shed
     unnamed = "never: controls.live_rps is not stated"
+    approximate = ", ".join(sorted(terms.error)) or "approximate operators (there are none)"
     return [
         "the replay stops",
-        f"maintenance falls to {terms.fairness.floor:.0%} of the capacity",
-        f"{', '.join(sorted(terms.error)) or 'approximate operators (there are none)'} go to their error limits",
+        f"maintenance falls to {terms.fairness.floor:.0%} of the capacity {_UNDONE}",
+        f"{approximate} go to their error limits {_UNDONE}",
         f"executors are asked for, {contract.executors.max} at most",
         f"live records are held back, the lowest tenant first: {unnamed if live is None else _range(live)}",
-        f"records are shed: {f'at most {shed.max_fraction:.2%}' if shed.allowed else 'never'}",
+        f"records are shed: {f'at most {shed.max_fraction:.2%} {_UNDONE}' if shed.allowed else 'never'}",
     ]
 
 

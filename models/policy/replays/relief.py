@@ -58,6 +58,8 @@ def with_relief(
         return executors, reason, codes
     asked = max(executors, min(relief["executors"] or 0, most))
     told = f"relief step {relief['step']}, {ReliefStep(relief['step']).name.lower()}"
+    if relief["step"] == ReliefStep.SHED or (relief["step"] == ReliefStep.THROTTLE and relief["live_rps"] is None):
+        told = f"{told} (which reaches no query)"
     if asked > executors:
         told = f"{told}: {asked - executors} more executors"
     if relief["live_rps"] is not None:

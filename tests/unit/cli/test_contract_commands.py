@@ -103,6 +103,11 @@ def test_what_is_stated_is_printed(tmp_path):
         "memory 10",
     ):
         assert said in shown
+    unmeasured = [line for line in shown.splitlines() if "(checked only: nothing measures it" in line]
+    named = ("busy at most", "watermark at most", "memory 10 bytes", "recall of near")
+    assert len(unmeasured) == len(named) and all(any(name in line for line in unmeasured) for name in named)
+    undone = [line.split()[0] for line in shown.splitlines() if "(not of a running job" in line]
+    assert undone == ["2", "3", "6"], "of the ladder's steps"
 
 
 @pytest.mark.parametrize(

@@ -127,6 +127,21 @@ def test_asked_for_are_no_more_than_the_contract_allows_and_no_fewer_than_withou
     assert with_relief(executors, "hold", ["hold"], None, contract.executors.max) == (executors, "hold", ["hold"])
 
 
+@pytest.mark.parametrize(
+    ("step", "live_rps", "told"),
+    [
+        (5, 90.0, "relief step 5, throttle, live records held back to 90/s"),
+        (5, None, "relief step 5, throttle (which reaches no query)"),
+        (6, 90.0, "relief step 6, shed (which reaches no query), live records held back to 90/s"),
+        (6, None, "relief step 6, shed (which reaches no query)"),
+    ],
+)
+def test_a_step_that_reaches_no_query_says_so(step, live_rps, told):
+    """No record of a running job is dropped, and live ones are held back only where their contract names a box."""
+    relief = {"step": step, "executors": None, "live_rps": live_rps, "terms": "t"}
+    assert with_relief(2, "hold", ["hold"], relief, 4)[1] == f"hold; {told}"
+
+
 def test_a_job_that_responds_otherwise_is_told_by_the_decision_and_again_from_its_inputs():
     life = Life(HELD)
     for second in range(66):
