@@ -36,7 +36,7 @@ def backtest(
     policies: Annotated[str, typer.Option(help=f"Names separated by commas, or all: {', '.join(POLICIES)}.")] = "all",
     lead_s: Annotated[
         float | None,
-        typer.Option(help="Seconds from an executor's request until it is registered; 60 by default, the map takes five."),
+        typer.Option(help="Seconds from an executor's request to its registration; 60 by default, the map takes five."),
     ] = None,
     job: Annotated[Path | None, typer.Option(help="JSON of a fitted job, by `tidecast twin fit`.")] = None,
     as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,

@@ -32,7 +32,7 @@ class Setup:
     """What a comparison has in common for every policy: the job, its lead time and how policies look at it.
 
     Attributes:
-        lead_s: seconds from the request of an executor until it is registered; if the engine restarts, what a restart takes.
+        lead_s: seconds from an executor's request until it is registered; if the engine restarts, what a restart takes.
         executors: that carry the trace's 99.9 % quantile at full use; None: half of a given job's most, else 20.
         latency_target_s: seconds from event time to result.
         restarts: whether the engine restarts at every change.
