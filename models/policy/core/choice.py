@@ -37,6 +37,8 @@ class Why(IntFlag):
     """The observation lies outside of what the policy was trained on; its fall-back answered."""
     PROMISE = 1024
     """So much came late that executors are kept for the promise alone."""
+    SKEW = 2048
+    """One executor is full, and much busier than the mean: more of them alone do not help."""
 
 
 @dataclass(frozen=True, eq=False)

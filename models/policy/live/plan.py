@@ -20,7 +20,9 @@ from models.policy.received.observation import Observation
 
 PLANNERS = ("reactive", "forecast")
 """Policies whose scale-down delay is the contract's `scale_down_delay_s`."""
-_MARKS = (Why.BACKLOG, Why.CEILING, Why.NO_FORECAST, Why.NOT_A_NUMBER, Why.CLAMPED, Why.UNFAMILIAR, Why.PROMISE)
+_MARKS = (
+    Why.BACKLOG, Why.CEILING, Why.NO_FORECAST, Why.NOT_A_NUMBER, Why.CLAMPED, Why.UNFAMILIAR, Why.PROMISE, Why.SKEW,
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -96,7 +98,8 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         hold; then the cause (forecast, observed) or what held the policy back (cooldown, catch_up, delayed_down); then
         those that hold of backlog, ceiling (a bound cut the answer), late_forecast or no_forecast, not_a_number and
         clamped (answer unusable or out of bounds), unfamiliar (the agent's fall-back answered), promise (executors
-        kept because too much was late), stand_in (not the policy asked for).
+        kept because too much was late), skew (one executor is full while others are not), stand_in (not the policy
+        asked for).
     """
     why, target, planning = Why(int(choice.why[0])), int(choice.target[0]), contract.planning
     way = _way(target, seen)
@@ -111,6 +114,7 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         Why.NOT_A_NUMBER: "the policy gave no number, the target stays",
         Why.CLAMPED: f"the policy's answer was out of {contract.executors.min} to {contract.executors.max}",
         Why.PROMISE: f"too much was late for the promise, so {target} are kept",
+        Why.SKEW: "one executor is full and the others are not: more of them alone do not help",
         Why.UNFAMILIAR: "unlike anything the agent was trained on, its fall-back decides",
     }
     held = [flag for flag in holding if flag in why and way == "hold"]

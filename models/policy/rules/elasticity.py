@@ -131,9 +131,9 @@ def instance_loads(service_ms: Sequence[float], records: Sequence[float], window
     return [ms / 1000 * many / window_s for ms, many in zip(service_ms, records, strict=True)]
 
 
-def is_skewed(loads: Sequence[float]) -> bool:
-    """Whether the busiest instance is so much busier than the mean that more instances alone do not help."""
-    return max(loads) > SKEWED * sum(loads) / len(loads)
+def is_skewed(busiest: Any, mean: Any) -> Any:
+    """Whether the busiest instance is so much busier than the mean of all that more instances alone do not help."""
+    return np.asarray(busiest) > SKEWED * np.asarray(mean)
 
 
 def step_share(seen: OperatorWindow, target: Floats | float = TARGET_LOAD) -> Floats:

@@ -26,6 +26,7 @@ from models.policy.rules.elasticity import (
     Elasticity,
     Hysteresis,
     OperatorWindow,
+    is_skewed,
 )
 
 LATE_S = 1e-6
@@ -66,7 +67,9 @@ class MdStream(Rule):
 
         More only where the busiest executor is busy for more than 0.875 of the window or more comes than that allows,
         by eq. 18; fewer where it is busy for less than 0.3, not fewer than what comes and waits needs at the target.
-        Two windows after a change nothing changes. Where nobody counts late seconds the target stays.
+        Two windows after a change nothing changes. Where one executor is full and much busier than the mean (one hot
+        key), the reasons say so: the rule adds executors all the
+        same. Where nobody counts late seconds the target stays.
 
         Returns:
             The new memory, and the choice: (runs,) executors within the view's bounds, and reasons (flags).
@@ -79,18 +82,19 @@ class MdStream(Rule):
         since_s = np.where(new, 0.0, view.since_s)
         sums, seconds = memory["seen"] + self._weighed(view, since_s, new), memory["seen_s"] + since_s
         due = view.now_s - began >= self.window_s - LATE_S
-        window = self._window(sums, seconds, view)
+        window, skewed = self._window(sums, seconds, view)
         acts = due & (view.now_s - born >= self.settled_s) & np.isfinite(sums[:, 4] + sums[:, 5])
         before = Hysteresis(memory["low"], memory["cooling"])
         after, executors = Elasticity(view.least, view.most, self.target).decide(before, window)
         wanted = np.where(acts, np.clip(executors, view.least, view.most), view.target)
-        ceiling = acts & window.slow & (window.load > MOST_LOAD) & (wanted >= view.most)
+        full = acts & (window.load > MOST_LOAD)
+        why = why_flags(ceiling=full & window.slow & (wanted >= view.most), skew=full & skewed)
         kept = {
             "seen": np.where(due[:, None], 0.0, sums), "seen_s": np.where(due, 0.0, seconds),
             "began": np.where(due, view.now_s, began), "born": born,
             "low": np.where(acts, after.low, before.low), "cooling": np.where(acts, after.cooling, before.cooling),
         }  # fmt: skip
-        return kept, make_choice(wanted, why_flags(ceiling=ceiling))
+        return kept, make_choice(wanted, why)
 
     @staticmethod
     def _weighed(view: View, since_s: Floats, new: np.ndarray) -> Floats:
@@ -100,11 +104,13 @@ class MdStream(Rule):
         counted = np.stack([view.late_s, view.counted_s], axis=-1)
         return np.where(new[:, None], 0.0, np.concatenate([shares, counted], axis=1))
 
-    def _window(self, sums: Floats, seconds: Floats, view: View) -> OperatorWindow:
+    def _window(self, sums: Floats, seconds: Floats, view: View) -> tuple[OperatorWindow, np.ndarray]:
+        """What was seen in a window, and (runs,) whether one executor was much busier than the mean."""
         means = sums[:, :4] / np.where(seconds > 0, seconds, np.nan)[:, None]
         arrival_rps, processed_rps, busy, busiest = means.T
         worked = busy * view.executors
         service_rps = np.where(worked > 0, processed_rps / np.where(worked > 0, worked, 1.0), np.nan)
         waiting = backlog(arrival_rps, view.lag_records, view.capacity.batch_s)
         slow = sums[:, 4] > self.budget * sums[:, 5]
-        return OperatorWindow(view.target, arrival_rps, busiest, service_rps, waiting, slow)
+        seen = OperatorWindow(view.target, arrival_rps, busiest, service_rps, waiting, slow)
+        return seen, is_skewed(busiest, busy)

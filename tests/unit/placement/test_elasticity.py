@@ -119,7 +119,7 @@ def test_loads_by_hand():
     assert instance_loads([4], [2100], 10) == pytest.approx([0.84])
     loads = instance_loads([4, 4, 4], [2100, 1750, 1125], 10)
     assert loads == pytest.approx([0.84, 0.70, 0.45]) and max(loads) == pytest.approx(0.84)
-    assert not is_skewed(loads) and is_skewed([0.9, 0.1, 0.1])
+    assert not is_skewed(max(loads), sum(loads) / 3) and is_skewed(0.9, 0.55)
 
 
 @pytest.mark.parametrize(("load", "backlog", "slow", "instances"), [

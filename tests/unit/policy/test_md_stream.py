@@ -14,6 +14,7 @@ from models.policy.core.choice import Why
 from models.policy.core.policy import decide
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import Memory, fresh, with_batch, with_interval
+from models.policy.live.plan import explain
 from models.policy.received.observation import Observation
 from models.policy.rules.md_stream import MdStream
 from models.twin.sim.given import Load, Looks
@@ -21,6 +22,7 @@ from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.run import simulate
 from tests.fakes.views import a_view, driven
 from tests.unit.policy.test_memory import interval
+from tests.unit.policy.test_planner import CALM
 
 MINUTE = 60.0
 AT_ONCE = MdStream("md_stream", settled_s=0.0)
@@ -57,6 +59,19 @@ def test_the_busiest_executor_decides_where_an_agent_has_told_it():
     """At 0.6 in the mean four are enough for 600 of 1,000 records/s; one that is full all the time is not."""
     assert after(1, 4, 600, 0.6, 6, busiest=0.9) == [5] and after(1, 4, 600, 0.6, 6, busiest=0.8) == [4]
     assert after(3, 8, 500, 0.25, busiest=0.31) == [8, 8, 8] and after(3, 8, 500, 0.25, busiest=0.29) == [8, 8, 4]
+
+
+@pytest.mark.parametrize(("busy", "busiest", "told"), [
+    (0.3, 0.95, True), (0.6, 0.95, True), (0.65, 0.95, False), (0.3, 0.8, False), (0.95, math.nan, False),
+])  # fmt: skip
+def test_one_hot_executor_is_told_apart_from_all_that_are_busy(busy, busiest, told):
+    """More executors come all the same; who reads the reasons knows that they alone do not help."""
+    memory, choice = AT_ONCE.fresh(1), None
+    for number in range(2):
+        memory, choice = decide(AT_ONCE, memory, look(number * MINUTE, 4, 900 * busy, busy, 6, busiest=busiest))
+    assert bool(choice.why[0] & Why.SKEW) == told
+    _, codes = explain(AT_ONCE, choice, Contract(job="j"), CALM)
+    assert ("skew" in codes) == told
 
 
 def test_before_seven_hundred_seconds_nothing_changes_nor_in_two_windows_after_a_change():
