@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from statistics import median
 from typing import NamedTuple
@@ -34,6 +34,26 @@ NEWEST = 50_000
 """Messages of the topic that are looked at."""
 SIZED = 20
 """Newest offsets of each partition whose records are measured."""
+
+
+class PlannedLoad(NamedTuple):
+    """For what a running job is planned.
+
+    Attributes:
+        topology: of the job; with its queries as they were measured where no load is given.
+        factor: of its rates.
+        told: by how much more comes than is stated.
+        known: whether that was given, or anything was measured; else it is planned for the stated rates.
+        observed: each query, as planned and as measured: not at all where a load was given.
+        path_s: latency along the slowest path, as measured.
+    """
+
+    topology: Topology
+    factor: float
+    told: float
+    known: bool = True
+    observed: Sequence[ObservedBlock] = ()
+    path_s: float | None = None
 
 
 def observe_job(

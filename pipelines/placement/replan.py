@@ -6,7 +6,7 @@ import json
 from dataclasses import asdict, replace
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from configs.errors import FinalError, SettingsError
 from configs.settings import Settings, load
@@ -14,14 +14,15 @@ from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of, reads_of
 from models.placement.plan.as_measured import as_measured
 from models.placement.plan.choose import PlanError, choose_placement
+from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.moved import keep_executors
-from models.placement.plan.observed import measured_factor
+from models.placement.plan.observed import measured_factor, observe_block
 from models.placement.rates import rates_of
 from pipelines.html.numbers import number_of
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import observe_job, observe_record_bytes, observe_trips
-from pipelines.placement.page.plan_page import describe_change, page_of_plan, write_plan_page
+from pipelines.placement.observed import PlannedLoad, observe_job, observe_record_bytes, observe_trips
+from pipelines.placement.page.plan_page import RunningJob, describe_change, page_of_plan, write_plan_page
 from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import refuse_unscaled
@@ -35,22 +36,6 @@ SCALED = "Scaled queries keep the executors that they were placed with where the
 
 class ReplanError(FinalError, RuntimeError):
     """A topology for which there is no plan, or a plan that cannot be applied any more; says why."""
-
-
-class PlannedLoad(NamedTuple):
-    """For what a running job is planned.
-
-    Attributes:
-        topology: of the job; with its queries as they were measured where no load is given.
-        factor: of its rates.
-        told: by how much more comes than is stated.
-        known: whether that was given, or anything was measured; else it is planned for the stated rates.
-    """
-
-    topology: Topology
-    factor: float
-    told: float
-    known: bool = True
 
 
 def plan(form: dict[str, Any]) -> dict[str, Any]:
@@ -74,10 +59,11 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     folder, name = job_folder(settings, form["topology"]), form["topology"]
     began = folder.began()
     if began:
-        topology, factor, told, known = loaded(settings, folder, form.get("load"))
+        load_now = loaded(settings, folder, form.get("load"))
     else:
-        topology, known = load_topology(name, settings.topologies_dir), True
-        factor = told = form.get("load") or 1.0
+        factor = form.get("load") or 1.0
+        load_now = PlannedLoad(load_topology(name, settings.topologies_dir), factor, factor)
+    topology, factor, told, known, *_ = load_now
     measured = began and known and not form.get("load")
     try:
         made = choose_placement(topology, factor)
@@ -91,13 +77,17 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if began and folder.has_changed(file):
         notes.append(describe_change(file.name))
-    was, placement = None, made.placement
+    was = running = None
+    placement = made.placement
     if began:
         was = folder.wanted()
+        running = RunningJob(was, load_now.observed, load_now.path_s)
         placement = _beside_autoscaler(folder, topology, factor, was, placement)
     if placement != made.placement:
         notes.append(SCALED)
-    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, notes)
+        followed_s = followed_quantile_s(Measure(topology, rates_of(topology, factor)), placement)
+        made = replace(made, placement=placement, followed_s=followed_s)  # what is applied
+    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, notes, running)
     sentence, ask = compare(topology, was, placement, told)
     return {
         "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
@@ -216,13 +206,14 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> 
     """
     topology, placement = folder.topology(), folder.wanted()
     if load_factor:
-        return PlannedLoad(topology, load_factor, load_factor)
-    found, _ = observe_job(settings, folder, LAST_S)
+        unseen = [observe_block(topology, placement, at, []) for at in range(len(placement.blocks))]
+        return PlannedLoad(topology, load_factor, load_factor, observed=unseen)
+    found, path_s = observe_job(settings, folder, LAST_S)
     if all(one.rps is None for one in found):
-        return PlannedLoad(topology, 1.0, 1.0, known=False)
+        return PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)
     measured = as_measured(topology, placement, found, observe_trips(folder), observe_record_bytes(settings, folder))
     told = measured_factor(found, list(topology.sources), reads_of(topology, placement))
-    return PlannedLoad(measured, 1.0, told)
+    return PlannedLoad(measured, 1.0, told, observed=found, path_s=path_s)
 
 
 def as_json(made: Placement) -> dict[str, Any]:

@@ -9,14 +9,9 @@ from typing import Protocol
 from configs.topology import Topology
 from models.placement.plan.measured import Placement
 from models.placement.plan.observed import ObservedBlock
-from pipelines.html.document import NUMBER, PLAIN, Tile, document, row, section, table, tile_row
+from pipelines.html.document import Tile, document, section, tile_row
 from pipelines.html.numbers import number
-from pipelines.placement.page.picture import draw_job
-
-KINDS = [PLAIN, PLAIN, *[NUMBER] * 7]
-TITLES = [
-    "operators", "cluster", "executors", "records/s", "planned", "cores busy", "planned", "latency, s", "planned",
-]  # fmt: skip
+from pipelines.placement.page.as_run import as_run
 
 
 class DemoPhase(Protocol):
@@ -70,16 +65,9 @@ def render_demo(
 
 
 def _phase(topology: Topology, name: str, phase: DemoPhase) -> str:
-    rows = [
-        [escape(" + ".join(one.block.operators)), escape(one.block.cluster), str(one.block.executors),
-         number(one.rps, 1), number(one.said_rps, 1), number(one.cores, 2), number(one.block.load, 2),
-         number(one.latency_s, 1), number(one.block.latency_s, 1)]
-        for one in phase.observed
-    ]  # fmt: skip
-    queries = table(TITLES, KINDS, [row(cells, KINDS) for cells in rows])
     load = "the stated rate" if phase.factor == 1 else f"{phase.factor:g} times the stated rate"
     note = f"At {load}. A frame is a query with its executors; thick lines are topics between queries."
-    return section(name, note, draw_job(topology, phase.placement, phase.factor) + queries)
+    return as_run(topology, name, note, phase.placement, phase.factor, phase.observed)
 
 
 def _tiles(topology: Topology, before: DemoPhase, after: DemoPhase, wrong: int, windows: int) -> list[Tile]:

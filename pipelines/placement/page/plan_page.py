@@ -5,15 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 from pathlib import Path
+from typing import NamedTuple
 
 from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.plan.choose import PlacementPlan
 from models.placement.plan.measured import Placement
+from models.placement.plan.observed import ObservedBlock
 from models.placement.plan.text import describe_followed
 from pipelines.html.document import NUMBER, PLAIN, Tile, document, row, section, table, tile_row
 from pipelines.html.numbers import number
+from pipelines.placement.page.as_run import as_run
 from pipelines.placement.page.picture import draw_job
+
+
+class RunningJob(NamedTuple):
+    """A job as it runs now.
+
+    Attributes:
+        placement: where its queries are wanted.
+        observed: each of them, as it was planned and as it was measured.
+        path_s: latency along the slowest path, as measured; None where one of them was not.
+    """
+
+    placement: Placement
+    observed: Sequence[ObservedBlock]
+    path_s: float | None
 
 
 def page_of_plan(settings: Settings, name: str) -> Path:
@@ -28,7 +45,7 @@ def plan_pages(settings: Settings) -> list[Path]:
 
 def write_plan_page(
     topology: Topology, plan: PlacementPlan, factor: float, path: Path, measured: bool = False,
-    notes: Sequence[str] = (),
+    notes: Sequence[str] = (), was: RunningJob | None = None,
 ) -> Path:  # fmt: skip
     """Write the page of a plan to `path`; folders are made if need be.
 
@@ -39,12 +56,13 @@ def write_plan_page(
         path: of the file.
         measured: whether rates and work of the topology are those of the running job.
         notes: sentences about a job that was begun, without their full stops, which are told first.
+        was: the job as it runs now, which is drawn before the plan; None: it does not.
 
     Raises:
         OSError: the file cannot be written.
     """
     path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text(render_plan(topology, plan, factor, measured, notes), encoding="utf-8")
+    path.write_text(render_plan(topology, plan, factor, measured, notes, was), encoding="utf-8")
     return path
 
 
@@ -57,7 +75,8 @@ def describe_change(file: str) -> str:
 
 
 def render_plan(
-    topology: Topology, plan: PlacementPlan, factor: float, measured: bool = False, notes: Sequence[str] = ()
+    topology: Topology, plan: PlacementPlan, factor: float, measured: bool = False, notes: Sequence[str] = (),
+    was: RunningJob | None = None,
 ) -> str:  # fmt: skip
     """Return the page as HTML that opens without a network; arguments as of `write_plan_page`."""
     made = plan.placement
@@ -70,8 +89,10 @@ def render_plan(
         f'<p class="about">{about}</p>',
         *(f'<p class="verdict">{escape(note)}.</p>' for note in notes),
         tile_row(_tiles(topology, plan)),
+        *([] if was is None else [_now(topology, was, factor)]),
         section(
-            "The job on its clusters", "A frame is a query with its executors. Thick lines are topics between queries.",
+            "The job on its clusters" if was is None else "As it is planned",
+            "A frame is a query with its executors. Thick lines are topics between queries.",
             draw_job(topology, made, factor),
         ),
         section("Queries", "", _queries(made)),
@@ -82,6 +103,16 @@ def render_plan(
         note = "The best way to place each other set of queries that was looked at, the next best first."
         body.append(section("What else there was", note, _others(plan)))
     return document(f"Tidecast: plan of {topology.name}", "\n".join(body), {})
+
+
+def _now(topology: Topology, was: RunningJob, factor: float) -> str:
+    latency = "was not measured" if was.path_s is None else f"was measured as {number(was.path_s, 1)} s"
+    note = (
+        f"{number(was.placement.price, 2)} an hour. Latency along the slowest path {latency}; "
+        f"{number(was.placement.latency_s, 1)} s was predicted as its queries were put there. Lines are drawn for the "
+        "load of the plan."
+    )
+    return as_run(topology, "As it runs now", note, was.placement, factor, was.observed)
 
 
 def _tiles(topology: Topology, plan: PlacementPlan) -> list[Tile]:

@@ -193,7 +193,7 @@ def _look(
 def _space(
     settings: Settings, folder: JobFolder, blocks: tuple[tuple[str, ...], ...], load_factor: float | None
 ) -> tuple[QuerySpace, float]:  # fmt: skip
-    topology, factor, told, _ = replan.loaded(settings, folder, load_factor)
+    topology, factor, told, *_ = replan.loaded(settings, folder, load_factor)
     return QuerySpace(Measure(topology, rates_of(topology, factor)), blocks), told
 
 

@@ -76,6 +76,17 @@ def test_a_job_on_the_dearer_cluster_is_moved_to_the_cheaper_one(running):
     assert replan.apply({"topology": "adverts"}, planned) == planned["sentence"] and folder.wanted() == wanted
 
 
+def test_who_approves_sees_the_job_as_it_runs_beside_the_plan_and_what_was_measured(running):
+    _, load = running
+    load["rps"] = 587.3
+    page = Path(replan.plan({"topology": "adverts"})["page"]).read_text()
+    now, planned = page.index("As it runs now"), page.index("As it is planned")
+    assert now < page.index("587.3") < planned  # beside 600, which is planned
+    assert "3.00 an hour. Latency along the slowest path was measured as 1.0 s; 1.8 s was predicted" in page
+    given = Path(replan.plan({"topology": "adverts", "load": 1.5})["page"]).read_text()
+    assert "As it runs now" in given and "slowest path was not measured" in given
+
+
 def test_a_plan_that_others_have_overtaken_is_not_applied(running):
     folder, _ = running
     planned = replan.plan({"topology": "adverts"})
@@ -110,7 +121,8 @@ def test_nobody_is_asked_for_other_executors_of_a_query_that_the_autoscaler_scal
     folder.begin_epoch(applications_of(ADVERTS, folder.wanted())[0]).note_scaled(True)
     planned = replan.plan({"topology": "adverts"})
     assert not planned["ask"] and "it stays as it is. Scaled queries keep" in planned["sentence"]
-    assert replan.SCALED in Path(planned["page"]).read_text()
+    page = Path(planned["page"]).read_text()
+    assert replan.SCALED in page and "4 cores of executors" not in page and "3 cores of executors" in page
     assert planned["placement"]["price"] == 1.8 and planned["placement"]["blocks"][0]["executors"] == 3
     (block,) = folder.wanted().blocks
     four = replace(folder.wanted(), blocks=(replace(block, executors=4),), price=2.4)
