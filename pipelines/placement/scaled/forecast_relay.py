@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import ExitStack, closing, suppress
 from dataclasses import replace
 from typing import NamedTuple
@@ -13,8 +13,10 @@ import numpy as np
 
 from configs.settings import Settings
 from configs.topology import Topology
-from models.placement.elastic.ahead import downstream, factors_and_delays
+from models.placement.elastic.ahead import downstream, reaching
+from models.placement.elastic.offload import known_number
 from models.placement.elastic.reaching import most_reaching, slot_rps
+from models.placement.graph import Floats
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Placement
 from pipelines.kafka.broker import Follower
@@ -26,7 +28,10 @@ from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, decod
 DOWNSTREAM = "downstream"
 """Kind of a forecast that was made of another query's."""
 OWN_S, STEPS = 120.0, 2.5
-"""Wall seconds, and steps of it, for which a forecast of a model of its own keeps those of others from a query."""
+"""Wall seconds, and steps of it, for which a forecast of a model of its own holds, and keeps those of others from a
+query."""
+TOGETHER_S, RATIO_S = 30.0, 300.0
+"""Wall seconds within which the rates of queries are of one time, and over which their ratio is smoothed."""
 _KINDS: dict[str, type[Forecast | Heartbeat | Decision]] = {
     "forecasts": Forecast, "heartbeats": Heartbeat, "decisions": Decision,
 }  # fmt: skip
@@ -36,21 +41,40 @@ _PATIENCE = {"max_block_ms": 1_000, "request_timeout_ms": 5_000, "delivery_timeo
 
 
 class LaterQuery(NamedTuple):
-    """A query that reads no source: records that reach it for one of the first query's, seconds later; its number."""
+    """A query that reads no source.
+
+    Attributes:
+        job: its name.
+        rps: records/s that reach it, as stated.
+        firsts: by name of the queries that read sources alone: records/s that reach each of these as stated, and those
+            that it makes reach this query.
+        delay_s: until they do.
+        number: of the query.
+    """
 
     job: str
-    factor: float
+    rps: float
+    firsts: Mapping[str, tuple[float, float]]
     delay_s: float
     number: int
 
+    def factors(self, known: Iterable[str]) -> dict[str, float]:
+        """Return the records that reach it for one of each first query whose load is known.
+
+        What comes from the others, or from a source that a query on the way reads, keeps its stated share.
+        """
+        made = {name: self.firsts[name] for name in known}
+        more = self.rps / sum(rps for _, rps in made.values())
+        return {name: more * rps / offered for name, (offered, rps) in made.items()}
+
 
 class ForecastRelay:
-    """Follows the forecasts of the first query that reads sources, and sends them on to those that read none.
+    """Follows the forecasts of the queries that read sources alone, and sends them on to those that read none.
 
-    What reaches a later query is that of the first one, by the rates that the topology states, and later by what the
-    queries before it take by the model. It is no more than these can send on with the most executors that they may
-    have, by what was decided of them: none are asked for records that cannot come. A query for which a model of its own
-    forecasts gets none.
+    What reaches a later query is the sum of theirs, by the rates that the topology states and, once the autoscaler has
+    seen these queries, by theirs; and later by what the queries before it take by the model. It is no more than these
+    can send on with the most executors that they may have, by what was decided of them: none are asked for records that
+    cannot come. A query for which a model of its own forecasts gets none.
     """
 
     def __init__(self, settings: Settings, topology: Topology, wanted: Callable[[], Placement]) -> None:
@@ -74,6 +98,9 @@ class ForecastRelay:
             self._opened = opened.pop_all()
         self._own_until: dict[str, float] = {}
         self._slot_rps: dict[str, float] = {}
+        self._forecasts: dict[str, Forecast] = {}
+        self._seen: dict[str, tuple[float, float]] = {}
+        self._ratios: dict[str, tuple[float, float]] = {}
 
     def step(self) -> None:
         """Send on what has come since the last call.
@@ -82,15 +109,16 @@ class ForecastRelay:
             BrokerError: the broker takes nothing.
         """
         placement = self._wanted()
-        first, later = later_queries(self._topology, placement)
+        later = later_queries(self._topology, placement)
         for record in self._follower.poll(0.0):
             with suppress(MessageError):  # of another program, or another release
                 said = decode(_KINDS[record.topic], record.value)
                 if isinstance(said, Decision):
                     self._signer.check_record(record, said.job)
                     self._note_decision(said)
+                    self._note_rate(said, later)
                 else:
-                    self._take(said, first, later, placement)
+                    self._take(said, later, placement)
 
     def close(self) -> None:
         """Close the connections.
@@ -117,52 +145,95 @@ class ForecastRelay:
                 able_rps |= {} if cores is None else {number: cores * own_rps}
         return most_reaching(self._topology, placement, able_rps)
 
-    def _take(self, said: Forecast | Heartbeat, first: str, later: list[LaterQuery], placement: Placement) -> None:
+    def _note_rate(self, said: Decision, later: list[LaterQuery]) -> None:
+        """Follow how many times as many records reach the later queries as is stated for what reaches the first ones.
+
+        Only rates of one time tell: a decision that stays as it is is not written again.
+        """
+        if (rps := known_number(said.inputs.get("arrival_rps"))) is None:
+            return
+        now_s = said.wall_time
+        self._seen[said.job] = now_s, rps
+        for query in later:
+            names = [query.job, *query.firsts]
+            seen = [self._seen.get(name, (-math.inf, 0.0)) for name in names]
+            if said.job not in names or any(abs(now_s - at_s) > TOGETHER_S for at_s, _ in seen):
+                continue
+            factors = query.factors(query.firsts)
+            expected = sum(factors[name] * rps for name, (_, rps) in zip(query.firsts, seen[1:], strict=True))
+            if expected > 0:
+                at_s, ratio = self._ratios.get(query.job, (now_s - TOGETHER_S, 1.0))
+                share = 1 - math.exp(-min(max(now_s - at_s, 0.0), TOGETHER_S) / RATIO_S)
+                self._ratios[query.job] = now_s, ratio + share * (seen[0][1] / expected - ratio)
+
+    def _take(self, said: Forecast | Heartbeat, later: list[LaterQuery], placement: Placement) -> None:
         now_s = time.monotonic()
         if isinstance(said, Forecast) and said.kind != DOWNSTREAM:
             self._own_until[said.job] = now_s + max(OWN_S, STEPS * said.step_s / said.time_scale)
-        if said.job != first or (isinstance(said, Heartbeat) and said.by != "serving"):
+            self._forecasts[said.job] = said
+        if isinstance(said, Heartbeat) and said.by != "serving":
             return
-        most_rps = self._most_rps(placement) if isinstance(said, Forecast) else []
-        for query in later:
-            if now_s < self._own_until.get(query.job, now_s):
+        told = [query for query in later if said.job in query.firsts and now_s >= self._own_until.get(query.job, now_s)]
+        most_rps = self._most_rps(placement) if told and isinstance(said, Forecast) else []
+        for query in told:
+            held = {name: self._forecasts[name] for name in query.firsts if now_s < self._own_until.get(name, now_s)}
+            if said.job != next(iter(held or query.firsts)):  # the first one's come with those of the others
                 continue
             if isinstance(said, Forecast):
-                self._publisher.send("forecasts", query.job, forecast_on(said, query, most_rps[query.number]))
+                _, ratio = self._ratios.get(query.job, (0.0, 1.0))
+                most = most_rps[query.number] * max(ratio, 1.0)
+                self._publisher.send("forecasts", query.job, forecast_on(held, query, most, ratio))
             else:
                 self._publisher.send("heartbeats", query.job, replace(said, job=query.job))
 
 
-def later_queries(topology: Topology, placement: Placement) -> tuple[str, list[LaterQuery]]:
-    """Return the name of the first query that reads sources alone, and the queries that read none.
+def later_queries(topology: Topology, placement: Placement) -> list[LaterQuery]:
+    """Return the queries that read no source, and that something reaches.
 
     Args:
         topology: of the job.
         placement: of its operators.
     """
-    blocks, ahead, sources = applications_of(topology, placement), factors_and_delays(topology, placement), {
-        *topology.sources
-    }  # fmt: skip
-    first = next(at for at, one in enumerate(blocks) if {*one.reads} <= sources)
-    reached, _ = ahead[first]
-    later = [
-        LaterQuery(one.name, ahead[at][0] / reached, ahead[at][1], at)
+    blocks, ahead = applications_of(topology, placement), reaching(topology, placement)
+    return [
+        LaterQuery(
+            one.name, ahead[at].rps,
+            {blocks[first].name: (ahead[first].rps, rps) for first, rps in ahead[at].of.items()}, ahead[at].delay_s, at,
+        )
         for at, one in enumerate(blocks)
-        if not {*one.reads} & sources and reached > 0
-    ]
-    return blocks[first].name, later
+        if not {*one.reads} & topology.sources.keys() and ahead[at].of
+    ]  # fmt: skip
 
 
-def forecast_on(said: Forecast, query: LaterQuery, most_rps: float = math.inf) -> Forecast:
-    """Return a forecast of what reaches the first query as that of a later one.
+def forecast_on(
+    held: Mapping[str, Forecast], query: LaterQuery, most_rps: float = math.inf, ratio: float = 1.0
+) -> Forecast:  # fmt: skip
+    """Return forecasts of what reaches the first queries as that of a later one: the sum of what that makes.
+
+    One with other steps or levels than the first, or of another time, is left out.
 
     Args:
-        said: the forecast.
+        held: the forecasts by the query's name, of one at least.
         query: the later one.
         most_rps: records/s that can reach it; what reaches it now can.
+        ratio: of the records that reach it to those that are stated.
     """
-    now, delay = said.last_rps, query.delay_s * said.time_scale
-    last = None if now is None else query.factor * now
-    coming = downstream(np.array(said.quantiles), now, query.factor, delay, said.step_s)
+    said = next(iter(held.values()))
+    rows = {name: ahead for name, one in held.items() if (ahead := _at(one, said)) is not None}
+    factors = {name: ratio * factor for name, factor in query.factors(rows).items()}
+    now = [held[name].last_rps for name in rows]
+    last = (
+        None if None in now else sum(factor * (rps or 0.0) for factor, rps in zip(factors.values(), now, strict=True))
+    )
+    whole = np.sum([factors[name] * ahead for name, ahead in rows.items()], axis=0)
+    coming = downstream(whole, last, 1.0, query.delay_s * said.time_scale, said.step_s)
     quantiles = np.minimum(coming, max(most_rps, last or 0.0))
     return replace(said, job=query.job, quantiles=quantiles.tolist(), kind=DOWNSTREAM, last_rps=last)
+
+
+def _at(one: Forecast, said: Forecast) -> Floats | None:
+    """The (steps, levels) of a forecast from the time of another one on, which may be a step younger."""
+    ahead, late = np.array(one.quantiles), round((said.time - one.time) / said.step_s)
+    if (one.step_s, one.levels, len(ahead)) != (said.step_s, said.levels, len(said.quantiles)) or late not in (0, 1):
+        return None
+    return ahead if not late else np.concatenate([ahead[1:], ahead[-1:]])

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from configs.settings import ROOT
 from configs.topology import Topology, load_topology
-from models.placement.elastic.ahead import downstream, factors_and_delays
+from models.placement.elastic.ahead import downstream, reaching
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.moved import place_block
@@ -123,9 +123,9 @@ def test_a_forecast_reaches_a_later_query_later_by_hand():
     assert downstream(ahead, 80.0, 0.5, 0.0, 10.0).tolist() == (ahead / 2).tolist()
 
 
-def test_what_reaches_each_query_for_one_record_of_the_source():
+def test_what_reaches_each_query_of_the_records_of_the_source():
     job = adverts()
-    found = factors_and_delays(job, placed(job, "parse views project", "join count", latency_s=1.5))
-    assert found == {0: (1.0, 0.0), 1: (pytest.approx(0.33), 1.5)}
+    found = reaching(job, placed(job, "parse views project", "join count", latency_s=1.5))
+    assert found == {0: (600.0, {0: 600.0}, 0.0), 1: (pytest.approx(198.0), {0: pytest.approx(198.0)}, 1.5)}
     measure = Measure(job, rates_of(job))
     assert measure.wiring((("parse", "views", "project"), ("join", "count"))).loads[1] > 0

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from configs.settings import ROOT, load
-from configs.topology import load_topology
+from configs.topology import Topology, load_topology
 from models.placement.plan.measured import Block, Placement
 from pipelines.placement.scaled import forecast_relay
 from pipelines.placement.scaled.forecast_relay import DOWNSTREAM, ForecastRelay, LaterQuery, forecast_on, later_queries
@@ -66,7 +66,8 @@ def clock(monkeypatch):
 
 
 def test_a_forecast_on_is_of_fewer_records_and_later():
-    found = forecast_on(forecast("adverts.parse"), LaterQuery("adverts.join", 0.5, 5.0, 1))
+    query = LaterQuery("adverts.join", 300.0, {"adverts.parse": (600.0, 300.0)}, 5.0, 1)
+    found = forecast_on({"adverts.parse": forecast("adverts.parse")}, query)
     assert found.quantiles == [[45.0, 50.0], [75.0, 90.0]] and found.last_rps == 40.0
     assert (found.job, found.kind, found.epoch, found.model) == ("adverts.join", DOWNSTREAM, 7, "m")
     found.check()
@@ -87,9 +88,61 @@ def test_what_the_first_query_is_told_is_sent_on_to_the_later_ones(broker):
     assert [key for _, key, _ in broker.sent[2:]] == ["adverts.join"]
 
 
+TWO_SOURCES = Topology.model_validate({
+    "name": "shop", "broker": "main",
+    "sources": {"clicks": {"rps": 600.0}, "orders": {"rps": 100.0}, "prices": {"rps": 50.0}},
+    "operators": {
+        "clean": {"of": ["clicks"], "work_ms": 1, "selectivity": 0.5}, "check": {"of": ["orders"], "work_ms": 1},
+        "match": {"of": ["clean", "check"], "work_ms": 1, "selectivity": 0.1},
+        "price": {"of": ["match", "prices"], "work_ms": 1}, "report": {"of": ["price"], "work_ms": 1},
+    },
+    "clusters": {"main": {"cores": 9}},
+})  # fmt: skip
+APART = Placement(tuple(Block((name,), "main", 1, 1.0, 0.0) for name in TWO_SOURCES.operators), 5.0, 0.0, True)
+
+
+def test_what_reaches_a_query_through_several_is_the_sum_of_their_forecasts(broker, clock):
+    relay = ForecastRelay(load(), TWO_SOURCES, lambda: APART)
+
+    def told(*said):
+        broker.sent, broker.coming = [], list(said)
+        relay.step()
+        return {key: made.quantiles for _, key, made in broker.sent}
+
+    alone = told(forecast("shop.clean"))  # nobody forecasts the orders: they keep their stated share, 100 of 400
+    assert [row[0] for row in alone["shop.match"]] == pytest.approx([100 * 400 / 600, 200 * 400 / 600])
+    assert told(forecast("shop.check", first=40.0)) == {}  # goes on with the next one of the first query
+    both = told(forecast("shop.clean"))
+    assert [row[0] for row in both["shop.match"]] == pytest.approx([0.5 * 100 + 40, 0.5 * 200 + 80])
+    assert both.keys() == {"shop.match", "shop.report"}  # whoever reads a source too needs a model of its own
+    assert both["shop.report"][0][0] == pytest.approx((0.1 * (0.5 * 100 + 40)) * 90 / 40)  # with the stated prices
+    hours = replace(forecast("shop.check"), step_s=3600.0)
+    assert told(hours, forecast("shop.clean"))["shop.match"] == alone["shop.match"]  # of other steps: not to be summed
+    clock.now += 600_000.0
+    assert told(forecast("shop.check"))["shop.match"][0][0] == pytest.approx(100 * 400 / 100)
+
+
+def test_the_rates_that_the_autoscaler_has_seen_take_the_place_of_the_stated_ones(broker, clock):
+    """Stated are 400 for 600 and 100; 300 come for 600 and 300."""
+    relay = ForecastRelay(load(), TWO_SOURCES, lambda: APART)
+
+    def told(wall_s, **rates):
+        decided = [replace(decision(job=f"shop.{job}", arrival_rps=rps), wall_time=wall_s)
+                   for job, rps in rates.items()]  # fmt: skip
+        broker.sent, broker.coming = [], [*decided, forecast("shop.check", first=40.0), forecast("shop.clean")]
+        relay.step()
+        return [made.quantiles[0][0] for _, key, made in broker.sent if key == "shop.match"][-1]
+
+    assert told(1e9, clean=600.0, check=300.0) == pytest.approx(90.0)  # nobody has seen the later one
+    assert told(1e9 + 60, match=300.0) == pytest.approx(90.0)  # nor at the same time
+    series = [told(1e9 + 60 + 10 * number, clean=600.0, check=300.0, match=300.0) for number in range(1, 400)]
+    assert 45.0 < series[0] < 90.0 and series == sorted(series, reverse=True)
+    assert series[-1] == pytest.approx(45.0, rel=1e-3)
+
+
 def test_rates_that_say_nothing_of_later_queries_send_nothing_on(broker):
     silent = ADVERTS.model_copy(update={"sources": {"events": ADVERTS.sources["events"].model_copy(update={"rps": 0})}})
-    assert later_queries(silent, TWO) == ("adverts.parse", [])
+    assert later_queries(silent, TWO) == []
     relay = ForecastRelay(load(), silent, lambda: TWO)
     broker.coming = [forecast("adverts.parse")]
     relay.step()
