@@ -176,7 +176,7 @@ def _cost(s: Summary) -> list[str]:
         took += f"{beside}{difference_in_words(mine, fixed)} {always}"
     late = share(cost["reactive_late_share"], 1)
     others = (
-        f"`reactive`, a policy without a forecast, uses {number(cost['reactive_executor_s'])} and is late in {late}"
+        f"reactive, a policy without a forecast, uses {number(cost['reactive_executor_s'])} and is late in {late}"
     )
     if (least := cost["clairvoyant_executor_s"]) is not None:
         others += f"; a plan that knows the whole load ahead uses {number(least)}"

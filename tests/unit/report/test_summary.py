@@ -173,7 +173,7 @@ def test_the_cost_stands_beside_what_others_would_take(forecast):
     assert cost["clairvoyant_executor_s"] < cost["smallest_fixed_executor_s"]
     took, others = verdict_lines(s)[1:3]
     assert took.startswith(f"It used {cost['executor_s']:,.0f} executor-seconds")
-    assert others.startswith("Simulated, by a model fitted to this run: `reactive`, a policy without a forecast, uses ")
+    assert others.startswith("Simulated, by a model fitted to this run: reactive, a policy without a forecast, uses ")
     assert f"uses {cost['reactive_executor_s']:,.0f} and is late in " in others
     assert "; a plan that knows the whole load ahead uses " in others
 
