@@ -175,9 +175,7 @@ def _cost(s: Summary) -> list[str]:
         always = f"a fixed {cost['smallest_fixed']}, the fewest that keep the promise ({number(fixed)})"
         took += f"{beside}{difference_in_words(mine, fixed)} {always}"
     late = share(cost["reactive_late_share"], 1)
-    others = (
-        f"reactive, a policy without a forecast, uses {number(cost['reactive_executor_s'])} and is late in {late}"
-    )
+    others = f"reactive, a policy without a forecast, uses {number(cost['reactive_executor_s'])} and is late in {late}"
     if (least := cost["clairvoyant_executor_s"]) is not None:
         others += f"; a plan that knows the whole load ahead uses {number(least)}"
     return [f"{took}.", f"Simulated, by a model fitted to this run: {others}."]
