@@ -23,7 +23,7 @@ from tidecast.orders import ReplayOrder, ReplayProgress, later_than, standing_or
 POLL_S = 0.5
 GONE_S = 600.0
 """Seconds without a word after which an application that was never seen on this computer is looked for: until then it
-may start elsewhere, or copy a table."""
+may start elsewhere."""
 LEAST_LOOK_S, MOST_LOOK_S = 2.0, 300.0
 """Bounds of the seconds between two looks at a plan, which are a step of it."""
 

@@ -1,6 +1,7 @@
 """A range of a table, read again as if the topic still held it: paced, in order, once, and into the live table."""
 
 import time
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 from types import SimpleNamespace
@@ -152,7 +153,8 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table_but_windo
     first, last = told
     assert last[-1].state == "done", last[-1].reason
     assert end_of(table, "lost") == job.orders["lost"].wall_time > order.wall_time
-    assert last[0].done >= first[-1].done  # it went on where it was
+    begun = next(one for one in last if one.reason != "its range is copied")
+    assert begun.done >= first[-1].done  # it went on where it was
     assert {one.admitted_rps for one in first + last if one.state == "running"} == {60.0}
     assert len({one.done for one in first + last}) >= 4  # the rate holds, though a file is more than it allows a batch
     inside = {(f"{shop}", begin + n * MINUTE): 20 for shop in range(3) for n in range(4)}
@@ -160,6 +162,25 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table_but_windo
     assert seen(table) == {**before, **inside}
     left = Path(f"{table}.backfills").rglob("*")
     assert sorted(path.name for path in left if path.is_file()) == [".lock", "lease", "lost", "spec.json"]
+
+
+def test_one_that_is_cancelled_while_its_range_is_copied_leaves_nothing(one_partition, tables, tmp_path):
+    spark, table = one_partition, tmp_path / "minutes"
+    job = driver.job()
+    job.mode, order = "act", ordered(spark, tables / "delta", 120, 360)
+    running = live(spark, table, tmp_path)
+    replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update"))
+    try:
+        before, job.orders["lost"] = seen(table), order
+        folder = Path(f"{table}.backfills") / "lost"
+        wait_until(lambda: replays.poll() or folder.exists(), "its copy", 300, 0.05)
+        job.orders["lost"] = replace(order, wanted="cancel", wall_time=order.wall_time + 1)
+        wait_until(lambda: replays.poll() or replays.states().get("lost") == "cancelled", "its end", 300, 0.05)
+        assert not folder.exists() and seen(table) == before
+    finally:
+        replays.close()
+        running.stop()
+    assert "its range is copied" in {one.reason for one in job.outbox.of(ReplayProgress)}
 
 
 def test_a_range_is_found_and_staged_from_parquet_as_from_delta(one_partition, tables, tmp_path, monkeypatch):

@@ -9,24 +9,24 @@ from dataclasses import replace
 from typing import Any
 
 from tidecast.job import Job, OrderedJob
-from tidecast.orders import ReplayOrder, ReplayProgress, later_than, order_key, standing_order
-from tidecast.replay.closing import Closing
+from tidecast.orders import ReplayOrder, later_than
+from tidecast.replay.aside import Aside, enter_pool
 from tidecast.replay.dry_run import DryRun
 from tidecast.replay.pace import rows_per_task
 from tidecast.replay.pauses import LivePauses
-from tidecast.replay.pool import enter_pool
 from tidecast.replay.query import ReplayQuery
 from tidecast.replay.rates import decided_rates, own_rates, why_none
-from tidecast.replay.replayable import EndedOrders, HeldElsewhereError, Replayable, check_order
+from tidecast.replay.replayable import HeldElsewhereError, Replayable, check_order
+from tidecast.replay.told import EndedOrders, ToldProgress, place_orders
 from tidecast.spark.locality import StateWait
 
 log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
-SAY_S = 5.0  # seconds after which an unchanged progress is said again
 AGAIN_S = 20.0
 """Seconds between two publications of a replay of whose range live may still tell windows, and between two looks at
 whether another one has let go of it."""
+_TOO_LATE = "it was published before it could be cancelled"
 
 
 class Replays:
@@ -47,8 +47,9 @@ class Replays:
         self._over: dict[str, float] = {}
         self._ended = EndedOrders(job, replayable)
         self._begun: dict[str, float] = {}
-        self._said: dict[str, tuple[ReplayProgress, float]] = {}
-        self._closing: dict[str, Closing] = {}
+        self._told = ToldProgress(job)
+        self._starting: dict[str, Aside] = {}
+        self._closing: dict[str, Aside] = {}
         self._compared: dict[str, str] = {}
         self._unsettled: dict[str, tuple[float, str]] = {}
         self._own = () if replayable is None else replayable.orders
@@ -64,13 +65,15 @@ class Replays:
         Raises:
             py4j.protocol.Py4JError: Spark's JVM does not answer.
         """
-        self._place_own()
+        if self._own and self._job.mode != "observe":  # only then control is read
+            place_orders(self._job, self._own)
+            self._own = ()
         live = self._standing()
         if self._dry_run is not None and self._dry_run.going_on(bool(live), self._pauses.may_begin):
             return
-        read = {*self._closing, *self._compared, *self._unsettled}  # these need no rate any more
+        still = {*self._starting, *self._closing, *self._compared, *self._unsettled}  # these need no rate
         self._free = not self._queries or self._pauses.may_begin()
-        running = [one for one in live if one.wanted == "run" and one.id not in read and self._job.mode != "observe"]
+        running = [one for one in live if one.wanted == "run" and one.id not in still and self._job.mode != "observe"]
         rates = self._rates(running)
         for order in live:
             due, why = self._held.get(order.id, (0.0, ""))
@@ -94,13 +97,15 @@ class Replays:
 
     def states(self) -> dict[str, str]:
         """Return what was last said of each replay, by its id: a state (`tidecast.orders.STATES`)."""
-        return {name: said.state for name, (said, _) in self._said.items()}
+        return self._told.states()
 
     def close(self) -> None:
         """Stop the replays' queries, all of them though one fails; orders are gone on with by the job's next agent."""
         with ExitStack() as ends:  # the last one first
             if self._replayable is not None:
                 ends.callback(self._replayable.close)
+            for starting in self._starting.values():
+                ends.callback(starting.end)
             ends.callback(self._wait.hold, False)
             for end in [*(one.wait for one in self._closing.values()), *(one.stop for one in self._queries.values())]:
                 ends.callback(end)
@@ -114,6 +119,10 @@ class Replays:
         query = self._queries.get(order.id)
         if order.id in self._closing:
             self._await(order, query, self._closing[order.id])
+        elif order.id in self._starting:
+            self._await_start(order, self._starting[order.id])
+        elif query is None and self._ended.is_done(order):
+            self._end(order, "done", _TOO_LATE if order.wanted == "cancel" else "")
         elif order.wanted == "cancel":
             self._cancel(order)
         elif self._replayable is None:
@@ -148,17 +157,6 @@ class Replays:
         kept = "; nothing that an earlier run of it wrote is removed: the job was attached without replay="
         self._end(order, "cancelled", "as ordered" + (kept if self._replayable is None else ""))
 
-    def _place_own(self) -> None:
-        """Place the job's own orders once control is read: only then an agent acts, and knows what was ordered."""
-        if not self._own or self._job.mode == "observe":
-            return
-        for own in self._own:
-            known = self._job.orders.get(own.id)
-            if not known or standing_order(known, own) is own or (own.wanted == "cancel" and known.wanted != "done"):
-                self._job.orders[own.id] = own
-                self._job.outbox.enqueue("control", order_key(own.job, own.id), own)
-        self._own = ()
-
     def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
         """All of it is read: begin what follows; one that was compared waits for an order to publish it."""
         due, why = self._unsettled.get(order.id, (0.0, ""))
@@ -168,9 +166,9 @@ class Replays:
         self._say(order, query, "read" if compared is None else "compared", None, compared or why)
         act = replayable.publish if order.then == "publish" else replayable.compare
         if act is not None and compared is None and time.monotonic() >= due:
-            self._closing[order.id] = Closing(order, act, enter_pool)
+            self._closing[order.id] = Aside(order, act, order.then)
 
-    def _await(self, order: ReplayOrder, query: ReplayQuery | None, closing: Closing) -> None:
+    def _await(self, order: ReplayOrder, query: ReplayQuery | None, closing: Aside) -> None:
         """Go on with a replay whose publication or comparison has ended; one cancelled meanwhile waits for that."""
         _, why = self._unsettled.get(order.id, (0.0, ""))
         if closing.going_on:
@@ -178,16 +176,15 @@ class Replays:
             return
         del self._closing[order.id]
         self._unsettled.pop(order.id, None)
-        if order.wanted == "cancel" and (closing.failed or closing.then == "compare"):
+        if order.wanted == "cancel" and (closing.failed or closing.order.then == "compare"):
             return  # the next poll cancels it
-        text = closing.result()
-        if closing.then == "compare":
+        text = closing.result() or ""
+        if closing.order.then == "compare":
             self._compared[order.id] = text
         elif text:
             self._unsettled[order.id] = time.monotonic() + AGAIN_S, text
         else:
-            late = "it was published before it could be cancelled" if order.wanted == "cancel" else ""
-            self._end(order, "done", late)
+            self._end(order, "done", _TOO_LATE if order.wanted == "cancel" else "")
 
     def _rates(self, orders: list[ReplayOrder]) -> dict[str, float]:
         """Records per wall second that each of the orders that are to be read has now."""
@@ -202,10 +199,26 @@ class Replays:
         if rps <= 0 or not self._pauses.is_first_over():
             self._say(order, None, "waiting", rps, why_none(self._job, rps))
             return
+        if order.table:
+            self._starting[order.id] = Aside(order, replayable.start, "start")  # its range is copied first
+            return
         enter_pool()
-        if not order.table and not self._apart:
+        if not self._apart:
             order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
-        query = replayable.start(order)
+        self._take(order, replayable.start(order))
+
+    def _await_start(self, order: ReplayOrder, starting: Aside) -> None:
+        """Take a query that has been started; one that is cancelled meanwhile is cancelled once that has ended."""
+        if starting.going_on:
+            if order.wanted == "cancel":
+                starting.cancel_jobs()
+            self._say(order, None, "waiting", None, "its range is copied")
+            return
+        del self._starting[order.id]
+        if order.wanted != "cancel" or not starting.failed:  # else the next poll cancels it
+            self._take(starting.order, starting.result())
+
+    def _take(self, order: ReplayOrder, query: Any) -> None:
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         try:
             self._queries[order.id] = ReplayQuery(order, query)
@@ -225,26 +238,10 @@ class Replays:
         self._begun.pop(order.id, None)
         self._unsettled.pop(order.id, None)
         if state in ("done", "cancelled"):
-            self._ended.tell(order, later_than(order, time.time()))  # whoever ordered it may have another clock
+            at = later_than(order, time.time())  # whoever ordered it may have another clock
+            self._ended.tell(order, at, state == "done")
         log.info("%s: replay %s is %s%s", self._job.name, order.id, state, f": {reason}" if reason else "")
 
     def _say(self, order: ReplayOrder, query: ReplayQuery | None, state: str, rps: float | None, reason: str) -> None:
-        job, now = self._job, time.time()
-        measured = {} if query is None else query.measured()
-        if state == "done":
-            measured["done"] = order.records
-        if order.schedule and (state in ("waiting", "running") or (state == "read" and not reason)):  # it is published
-            measured["executors"] = order.executors_at(job.time.at(now))
-            measured["executors_soon"] = order.executors_between(job.time.at(now), job.time.at(now + order.keep_s))
-        progress = ReplayProgress(
-            id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
-            time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
-            warm=self._dry_run is not None and self._dry_run.done, apart=order.apart, ordered_at=order.wall_time,
-            **{"done": 0, "cost": order.cost, **measured},
-        )  # fmt: skip
-        before, said_at = self._said.get(order.id, (None, 0.0))
-        told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}
-        same = before is not None and all(getattr(before, n) == value for n, value in told.items())
-        if not same or time.monotonic() - said_at > SAY_S:
-            self._said[order.id] = progress, time.monotonic()
-            job.outbox.enqueue("replays", job.name, progress)
+        warm = self._dry_run is not None and self._dry_run.done
+        self._told.say(order, query, state, rps, reason, warm)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import threading
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _EMPTY = "spark.sql.streaming.noDataMicroBatches.enabled"
+_ALONE = threading.Lock()
+"""Held while a session's setting is another one: replays of one job are started in several threads."""
 
 
 def own_session(spark: SparkSession) -> SparkSession:
@@ -33,9 +36,10 @@ def start_replay(writer: Any, output_mode: str, spark: SparkSession) -> Any:
     """
     if output_mode != "update":
         return writer.start()
-    before = spark.conf.get(_EMPTY, "true") or "true"
-    spark.conf.set(_EMPTY, "false")
-    try:
-        return writer.start()
-    finally:
-        spark.conf.set(_EMPTY, before)
+    with _ALONE:
+        before = spark.conf.get(_EMPTY, "true") or "true"
+        spark.conf.set(_EMPTY, "false")
+        try:
+            return writer.start()
+        finally:
+            spark.conf.set(_EMPTY, before)

@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass
+from typing import Any
 
-from tidecast.orders import ReplayOrder, order_key
-
-if TYPE_CHECKING:
-    from tidecast.job import OrderedJob
-
-log = logging.getLogger("tidecast")
+from tidecast.orders import ReplayOrder
 
 
 class HeldElsewhereError(RuntimeError):
@@ -71,38 +65,3 @@ def check_order(order: ReplayOrder, replayable: Replayable, topics: Collection[s
         raise ValueError(
             f"the job reads {', '.join(sorted(topics))}, the range is of {', '.join(strange)}: order it with --topic"
         )
-
-
-class EndedOrders:
-    """Which replays of a job are over: an order of before that, which somebody sends again, is met no more."""
-
-    def __init__(self, job: OrderedJob, replayable: Replayable | None) -> None:
-        """Know what the replayable has kept; None: nothing."""
-        self._job, self._replayable = job, replayable or Replayable(lambda order: None)
-        self._at: dict[str, float] = {}
-
-    def tell(self, order: ReplayOrder, at: float) -> None:
-        """Keep and say that a replay is over since a wall time, later than the order's."""
-        over = replace(order, wanted="done", wall_time=at)
-        try:
-            self._replayable.ended(over)
-        except Exception as error:  # what was published is published
-            log.warning("%s: the end of replay %s is not kept: %s", order.job, order.id, error)
-        self._at[order.id] = at
-        self._job.orders[order.id] = over
-        self._job.outbox.enqueue("control", order_key(order.job, order.id), over)
-
-    def covers(self, order: ReplayOrder) -> bool:
-        """Return whether an order is none of later than its replay's end; that end is then said again.
-
-        While the agent observes it is not looked for.
-        """
-        if self._job.mode == "observe":
-            return False
-        if order.id not in self._at:
-            self._at[order.id] = self._replayable.ended_at(order.id)
-        if self._at[order.id] < order.wall_time:
-            return False
-        log.warning("%s: replay %s is over: an order of before its end came again", order.job, order.id)
-        self.tell(order, self._at[order.id])
-        return True

@@ -10,7 +10,7 @@ from tests.fakes.driver import job as new_job
 from tests.fakes.waiting import wait_until
 from tidecast.messages import MessageError, decode, encode
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
-from tidecast.replay import driver, rates
+from tidecast.replay import driver, rates, told
 from tidecast.replay.driver import Replays
 from tidecast.replay.replayable import Replayable
 
@@ -109,6 +109,47 @@ def test_an_order_of_before_its_replays_end_is_not_met_again_and_the_end_is_said
     assert [one.id for one in begun] == ["gap-2", "gap-1"]
 
 
+@pytest.mark.parametrize(("wanted", "reason"), [
+    ("cancel", "it was published before it could be cancelled"), ("pause", ""), ("run", ""),
+])  # fmt: skip
+def test_whoever_had_not_heard_of_the_end_is_told_it_again(job, wanted, reason):
+    """Cancelled by then, what it published would be said to be gone, and resumed it would be read again."""
+    begun, cancelled = [], []
+    job.orders["gap-1"] = order()
+    replays = Replays(job, Replayable(lambda one: begun.append(one.id) or one, cancel=cancelled.append))
+    polled_until(replays, lambda: job.orders["gap-1"].wanted == "done")
+    late = job.orders["gap-1"].wall_time + 1
+    job.orders["gap-1"] = order(wanted=wanted, wall_time=late)
+    polled_until(replays, lambda: job.orders["gap-1"].wanted == "done")
+    said = job.outbox.of(ReplayProgress)[-1]
+    assert (said.state, said.reason, said.ordered_at) == ("done", reason, late)
+    assert job.orders["gap-1"].wall_time > late and (begun, cancelled) == (["gap-1"], [])
+
+
+def test_a_range_that_is_ordered_anew_after_its_end_is_read_and_cancelled_like_any_other(job, monkeypatch):
+    begun, cancelled = [], []
+
+    def start(one):
+        begun.append(one.then)
+        if len(begun) == 3:
+            raise ValueError("its plan is not the live query's")
+        return one
+
+    def again(state, **fields):
+        job.orders["gap-1"] = order(wall_time=job.orders["gap-1"].wall_time + 1, **fields)
+        polled_until(replays, lambda: replays.states()["gap-1"] == state)
+
+    job.orders["gap-1"] = order()
+    replays = Replays(job, Replayable(start, cancel=cancelled.append, compare=lambda one: "nothing differs"))
+    polled_until(replays, lambda: job.orders["gap-1"].wanted == "done")
+    again("compared", then="compare")
+    again("done")
+    monkeypatch.setattr(told, "UNHEARD_S", 0.0)  # a while later
+    again("failed")
+    again("cancelled", wanted="cancel")
+    assert begun == ["publish", "compare", "publish"] and len(cancelled) == 1
+
+
 def test_an_end_that_cannot_be_looked_up_fails_that_replay_alone(job):
     def ended_at(name):
         if name == "gap-1":
@@ -155,12 +196,13 @@ def test_a_clock_that_is_set_back_neither_silences_a_replay_nor_holds_it(job, mo
             self.rates.append(rps)
 
     monkeypatch.setattr(driver, "ReplayQuery", Running)
-    monkeypatch.setattr(driver, "SAY_S", 0.02)
+    monkeypatch.setattr(told, "SAY_S", 0.02)
     monkeypatch.setattr(rates, "CHANCE_S", 0.02)
     job.orders["gap-1"], job.heard_at = order(most_rps=5.0), time.monotonic()
     replays = Replays(job, Replayable(lambda one: one))
     replays.poll()
-    monkeypatch.setattr(driver, "time", clock_with(time=lambda: time.time() - 3_600))
+    for module in (driver, told):
+        monkeypatch.setattr(module, "time", clock_with(time=lambda: time.time() - 3_600))
     polled_until(replays, lambda: Running.rates[-1:] == [5.0])
     before = len(job.outbox.of(ReplayProgress))
     polled_until(replays, lambda: len(job.outbox.of(ReplayProgress)) > before + 1)

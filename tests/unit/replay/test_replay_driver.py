@@ -156,6 +156,66 @@ def test_a_publication_keeps_no_other_replay_from_being_paced_and_is_awaited_bef
     replays.close()
 
 
+@pytest.fixture
+def copied():
+    """A Replayable's start that goes on until it is told to end, and then starts a query, or fails."""
+    going, queries = SimpleNamespace(begun=threading.Event(), over=threading.Event(), fails=False), []
+
+    def start(order):
+        if not order.table:
+            return queries
+        going.begun.set()
+        going.over.wait(PATIENCE_S)
+        if going.fails:
+            raise OSError("no space left on device")
+        return SimpleNamespace(stop=lambda: going.stopped.append(order.id), append=queries.append)
+
+    going.start, going.queries, going.stopped = start, queries, []
+    return going
+
+
+def test_while_a_range_is_copied_other_replays_are_paced_and_it_is_said(queries, job, copied):
+    job.orders |= {"old": _order("old", table="/lake/events"), "fix": _order()}
+    job.replay_rps, job.heard_at = 20.0, time.monotonic()
+    replays = Replays(job, Replayable(copied.start))
+    for _ in range(3):
+        replays.poll()
+    copied.begun.wait(PATIENCE_S)
+    replays.poll()
+    assert [query.order.id for query in copied.queries] == ["fix"]
+    assert copied.queries[0].rates[-1] == 20.0, "a range that is copied needs no rate yet"
+    said = [one for one in job.outbox.of(ReplayProgress) if one.id == "old"][-1]
+    assert (said.state, said.reason) == ("waiting", "its range is copied")
+    copied.over.set()
+    _poll_until(replays, job, "running", "old")
+    assert [query.order.id for query in copied.queries] == ["fix", "old"] and not copied.stopped
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_one_that_is_cancelled_while_its_range_is_copied_is_so_right_after(queries, job, copied, fails):
+    cancelled = []
+    job.orders["old"] = _order("old", table="/lake/events", most_rps=5.0)
+    replays = Replays(job, Replayable(copied.start, cancel=lambda order: cancelled.append(order.id)))
+    replays.poll()
+    job.orders["old"], copied.fails = _order("old", table="/lake/events", wanted="cancel"), fails
+    replays.poll()
+    assert not cancelled
+    copied.over.set()
+    _poll_until(replays, job, "cancelled", "old")
+    assert cancelled == ["old"] and [one.stopped for one in copied.queries] == ([] if fails else [True])
+
+
+def test_at_its_end_what_has_been_copied_is_awaited_and_its_query_stopped(queries, job, copied):
+    closed = []
+    job.orders["old"] = _order("old", table="/lake/events", most_rps=5.0)
+    replays = Replays(job, Replayable(copied.start, close=lambda: closed.append([*copied.stopped])))
+    replays.poll()
+    copied.begun.wait(PATIENCE_S)
+    copied.over.set()
+    replays.close()
+    assert copied.stopped == ["old"] and closed == [["old"]], "who lets go first lets another one begin"
+
+
 def test_a_publication_that_is_not_settled_is_called_again_and_says_why_until_then(queries, job, monkeypatch):
     monkeypatch.setattr(driver, "AGAIN_S", 0.05)
     left = ["3 windows wait", "1 window waits", ""]
@@ -348,7 +408,8 @@ def test_a_range_of_another_topic_than_the_job_reads_fails_and_one_of_a_table_is
     said = job.outbox.of(ReplayProgress)[-1].reason
     assert "the job reads events, the range is of clicks" in said and "--topic" in said
     job.orders = {"old": _order("old", most_rps=50.0, table="/lake/clicks", **strange)}
-    Replays(job, Replayable(lambda order: queries)).poll()
+    of_table = Replays(job, Replayable(lambda order: queries))
+    _poll_until(of_table, job, "running", "old")
     assert len(queries) == 1
     job.topics, job.orders = (), {"new": _order("new", most_rps=50.0, **strange)}  # before its first batch
     Replays(job, Replayable(lambda order: queries)).poll()

@@ -28,8 +28,8 @@ from tidecast import attach
 from tidecast.messages import decode
 from tidecast.orders import ReplayOrder
 from tidecast.replay import Replayable, replay_stream
+from tidecast.replay.aside import POOL
 from tidecast.replay.dry_run import first_batch
-from tidecast.replay.pool import POOL
 from tidecast.spark.locality import StateWait
 
 if TYPE_CHECKING:

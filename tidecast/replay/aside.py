@@ -1,0 +1,103 @@
+"""What is done for a replay in a thread of its own, in the replays' pool: the others go on being paced meanwhile."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from tidecast.orders import ReplayOrder
+
+log = logging.getLogger("tidecast")
+
+POOL = "replay"
+"""Pool of Spark's fair scheduler in which replays run; in an allocation file live records' pool should have the cores
+first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
+WAIT_S = 5.0
+"""How long a driver that ends waits for a publication; one that it cuts short is repeated by the next agent."""
+CANCEL_S = 0.25
+"""Seconds between two cancellations of the Spark jobs of what is to end: it may have more than one."""
+
+
+def enter_pool() -> None:
+    """Let the jobs of this thread, and of queries that it starts, run in the replays' pool."""
+    if (context := _context()) is not None:
+        context.setLocalProperty("spark.scheduler.pool", POOL)
+
+
+class Aside:
+    """Copies an order's range and starts its query, compares it, or publishes it; once.
+
+    Attributes:
+        order: that it was begun for.
+    """
+
+    def __init__(self, order: ReplayOrder, act: Callable[[ReplayOrder], Any], what: str) -> None:
+        """Begin it.
+
+        Args:
+            order: of the replay.
+            act: what is done for it.
+            what: a word for it.
+        """
+        self.order = order
+        self._act, self._what = act, what
+        self._result: Any = None
+        self._error: Exception | None = None
+        self._group = f"tidecast-{order.job}-{what}-{order.id}"
+        self._thread = threading.Thread(target=self._run, name=self._group, daemon=True)
+        self._thread.start()
+
+    @property
+    def going_on(self) -> bool:
+        """Whether it has not ended."""
+        return self._thread.is_alive()
+
+    @property
+    def failed(self) -> bool:
+        """Whether it has ended by an error."""
+        return self._error is not None
+
+    def result(self) -> Any:
+        """Return what `act` returned, once it has ended.
+
+        Raises:
+            Exception: what it has failed with.
+        """
+        if self._error is not None:
+            raise self._error
+        return self._result
+
+    def wait(self) -> None:
+        """Wait up to WAIT_S for its end."""
+        self._thread.join(WAIT_S)
+
+    def cancel_jobs(self) -> None:
+        """Cancel the Spark jobs that it runs just now, so that it fails soon."""
+        if (context := _context()) is not None:
+            context.cancelJobGroup(self._group)
+
+    def end(self) -> None:
+        """Have it end, and stop the query that it has started; what it holds is let go of after that alone."""
+        while self.going_on:
+            self.cancel_jobs()
+            self._thread.join(CANCEL_S)
+        if self._result is not None:
+            self._result.stop()
+
+    def _run(self) -> None:
+        try:
+            enter_pool()
+            if (context := _context()) is not None:
+                context.setJobGroup(self._group, f"{self._what} of replay {self.order.id}")
+            self._result = self._act(self.order)
+        except Exception as error:
+            log.debug("%s: %s of replay %s failed", self.order.job, self._what, self.order.id, exc_info=True)
+            self._error = error
+
+
+def _context() -> Any:
+    from pyspark import SparkContext
+
+    return SparkContext._active_spark_context
