@@ -46,6 +46,18 @@ class StackState:
         """List the names of its processes that still run: same boot, same pid, begun within 1 s of it, no zombie."""
         return [name for name, (pid, created) in self.processes.items() if _lives(pid, created, self.boot)]
 
+    def sessions(self) -> dict[str, int]:
+        """Return the sessions that are its own, by name: of those that still run, and of those that have ended.
+
+        The latter's may have members whose environment shows no marker. Their number is nobody else's: the system gives
+        none again that is a session's, and without the boot's id nothing is known of it.
+        """
+        living, known = self.living(), self.boot != "" and self.boot == boot_id()
+        return {
+            name: pid for name, (pid, _) in self.processes.items()
+            if name in living or (known and not psutil.pid_exists(pid))
+        }  # fmt: skip
+
 
 def path(var: Path) -> Path:
     """Return the path of the file in which a `var` folder's stack is described."""
@@ -131,7 +143,7 @@ def end_recorded_stack(var: Path) -> list[str]:
     Its processes get SIGTERM, and SIGKILL after `GRACE_S` (8) seconds; blocks for 13 s at most.
 
     Returns:
-        Names of the processes that ran; empty where none did.
+        Names of the processes that ran, or of whose sessions something did; empty where none did.
 
     Raises:
         StackError: some are still alive after SIGKILL; `stack.json` stays.
@@ -140,16 +152,17 @@ def end_recorded_stack(var: Path) -> list[str]:
     known = read(var)
     if known is None:
         return []
-    living = known.living()
-    sessions = [known.processes[name][0] for name in living]
-    if survivors := processes.end_processes(lambda: processes.find_processes(sessions, known.id), leaders=sessions):
+    sessions = known.sessions()
+    ran = [name for name, session in sessions.items() if processes.find_processes([session])]
+    pids = list(sessions.values())
+    if survivors := processes.end_processes(lambda: processes.find_processes(pids, known.id), leaders=pids):
         named = ", ".join(processes.describe(survivors))
         raise StackError(
             f"still alive after SIGKILL: {named}. They wait for a disk or a network share: once it answers again, try "
             "`make down` again."
         )
     path(var).unlink(missing_ok=True)
-    return living
+    return ran
 
 
 def with_stack_addresses(settings: Settings) -> Settings:

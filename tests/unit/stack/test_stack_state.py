@@ -1,6 +1,7 @@
 import errno
 import json
 import os
+import subprocess
 import time
 
 import psutil
@@ -106,3 +107,18 @@ def test_a_file_system_without_locks_is_named_and_no_stack_that_runs(tmp_path, m
     with pytest.raises(OSError, match="No locks available") as found:
         state.lock(tmp_path)
     assert found.value.filename == str(tmp_path / "stack.lock")
+
+
+def test_what_is_left_of_a_session_whose_first_process_was_killed_is_ended_though_it_shows_no_marker(tmp_path):
+    begun = subprocess.Popen(
+        ["bash", "-c", "sleep 600 & echo $!; wait"], env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE,
+        start_new_session=True,
+    )  # fmt: skip
+    assert begun.stdout is not None
+    left = psutil.Process(int(begun.stdout.readline()))
+    state.write(tmp_path, of({"airflow": (begun.pid, began_s(begun.pid)), "broker": (2**22 - 1, 1.0)}))
+    begun.kill()
+    begun.wait()
+    assert state.running(tmp_path) is None
+    assert state.end_recorded_stack(tmp_path) == ["airflow"]
+    assert not left.is_running() or left.status() == psutil.STATUS_ZOMBIE
