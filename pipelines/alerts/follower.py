@@ -110,6 +110,10 @@ class Alerting:
         kept = {
             digest_of(webhook): {key: alert.moved(ahead_s) for key, alert in one.state.items()}
             for webhook, one in self._channels.items()
+        } | {
+            # Of webhooks that no contract names now, as one that is edited or cannot be read.
+            digest: {key: alert.moved(ahead_s) for key, alert in told.items()}
+            for digest, told in self._told.items()
         }
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)

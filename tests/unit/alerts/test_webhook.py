@@ -295,6 +295,15 @@ def test_a_webhook_that_is_named_again_later_is_told_what_stands_then(tmp_path):
     assert len(sent) == 2, "and over once"
 
 
+def test_what_was_told_of_a_webhook_that_no_contract_names_for_a_while_is_kept_over_a_restart(tmp_path):
+    sent, contracts = [], {"a": contract("a", "https://a.example/x"), "b": contract("b", "https://b.example/x")}
+    looked(alerting(tmp_path, sent), held("a"), {"a": contracts["a"]}, 0, 1)
+    looked(alerting(tmp_path, sent, now=100.0), held("b"), {"b": contracts["b"]}, 100, 101)
+    assert len(sent) == 2
+    looked(alerting(tmp_path, sent, now=200.0), held("a") | held("b"), contracts, 200, 201)
+    assert len(sent) == 2, "each has been told of its own"
+
+
 def test_what_another_release_told_by_other_labels_keeps_no_message_back(tmp_path):
     """Its text could not be filled in: each message with it would fail, for good."""
     standing = StandingAlert(0.0, 0.0, 1.0, 0.0, 1)
