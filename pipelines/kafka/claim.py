@@ -56,12 +56,18 @@ class Claim:
                 newest = int(sent.get(timeout=30).offset), epoch
         self._offset, self.epoch = newest
         self.epochs = frozenset({self.epoch, *(epoch for _, epoch in claims)})
-        self._claims = Follower(kafka, [TOPIC])
+        self._claims, self._read = Follower(kafka, [TOPIC]), -1
 
     def superseded(self) -> bool:
-        """Return whether another one has claimed since, and this one must leave; does not wait."""
-        now = time.time()
-        return any(record.offset > self._offset and self._epoch(record, now) for record in self._claims.poll(0))
+        """Return whether another one has claimed since the last look, and this one must leave; does not wait."""
+        now, offsets = time.time(), list[int]()
+        for record in self._claims.poll(0):
+            if self._epoch(record, now):
+                if record.offset <= self._read:  # the topic was made anew: whoever claims there came later
+                    self._offset = -1
+                self._read = record.offset
+                offsets.append(record.offset)
+        return any(offset > self._offset for offset in offsets)
 
     def close(self) -> None:
         """Close the consumer of `control`; the claim stays on the topic."""

@@ -24,11 +24,23 @@ class Topic:
         return SimpleNamespace(get=lambda timeout: SimpleNamespace(offset=len(self.records) - 1))
 
 
+class Reader:
+    """Reads each record once, and a topic that has fewer than it has read from the first."""
+
+    def __init__(self, topic):
+        self.topic, self.at = topic, 0
+
+    def poll(self, wait):
+        first = self.at if self.at <= len(self.topic.records) else 0
+        self.at = len(self.topic.records)
+        return self.topic.records[first:]
+
+
 @pytest.fixture
 def broker(monkeypatch):
     topic = Topic()
     monkeypatch.setattr(claim, "read_records", lambda kafka, name: topic.records)
-    monkeypatch.setattr(claim, "Follower", lambda kafka, names: SimpleNamespace(poll=lambda wait: topic.records))
+    monkeypatch.setattr(claim, "Follower", lambda kafka, names: Reader(topic))
     return topic
 
 
@@ -54,6 +66,17 @@ def test_of_two_servers_with_different_clocks_the_later_claim_is_the_higher(brok
     assert first.epoch > (ahead - 1) * 1000 and not first.superseded()
     second = claim.Claim(None, broker, claim.SERVING)
     assert second.epoch > first.epoch and first.superseded() and not second.superseded()
+
+
+def test_a_claim_on_a_topic_that_was_made_anew_is_a_later_one(broker):
+    for wall in range(3):
+        claimed(broker, 1_000.0 + wall)
+    mine = claim.Claim(None, broker, claim.SERVING)
+    assert not mine.superseded()
+    broker.records.clear()
+    assert not mine.superseded()
+    claimed(broker, time.time())
+    assert mine.superseded()
 
 
 def test_what_is_no_claim_takes_nothing_over(broker):
