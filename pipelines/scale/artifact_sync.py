@@ -6,6 +6,7 @@ import json
 import shutil
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -99,8 +100,7 @@ class ArtifactSync:
             return ""
         files = self._folder / job / version
         try:
-            self._fetch(job, version, files)
-            self._source.read(files, contract)
+            self._bring(job, version, files, contract)
         except (RuntimeError, ValueError, OSError) as error:
             if (pointed := _pointed(self._folder, job)) is None or pointed[1] != str(files):
                 shutil.rmtree(files, ignore_errors=True)
@@ -110,15 +110,20 @@ class ArtifactSync:
         self._point(job, files)
         return self._once(job, wanted, f"{job}: {what} is version {version}")
 
-    def _fetch(self, job: str, version: str, files: Path) -> None:
-        """Download a version unless it is there: workers may be reading it, and versions never change."""
+    def _bring(self, job: str, version: str, files: Path, contract: Contract) -> None:
+        """Download a version unless it is there and can be read: versions never change, but a disk may have lost it."""
         if files.parent.is_file():  # another job's pointer, as an older release left it
             files.parent.unlink()
-        if not files.is_dir():
-            part = files.with_name(f".{version}.part")
-            shutil.rmtree(part, ignore_errors=True)
-            self._source.fetch(job, version, part)
-            part.replace(files)
+        if files.is_dir():
+            with suppress(ValueError, OSError):
+                self._source.read(files, contract)
+                return
+        part = files.with_name(f".{version}.part")
+        shutil.rmtree(part, ignore_errors=True)
+        self._source.fetch(job, version, part)
+        shutil.rmtree(files, ignore_errors=True)  # only now: a registry that is away takes nothing from the workers
+        part.replace(files)
+        self._source.read(files, contract)
 
     def _point(self, job: str, files: Path) -> None:
         """Let the workers read a version, and remove those that none of them can be reading any more."""

@@ -121,6 +121,19 @@ def test_files_that_workers_may_be_reading_are_not_downloaded_again(registry, sy
     assert again.sync(0.0) == ["orders: agent is version 1"]
 
 
+def test_files_that_a_disk_has_damaged_are_fetched_again_and_stay_where_that_cannot_be(registry, sync, agents):
+    registry.versions["1"] = "2"
+    sync.sync(0.0)
+    damaged = agents.folder / "orders" / "1" / "agent.txt"
+    damaged.write_text("broken")
+    again = ArtifactSync(registry.source(), lambda: {"orders": CONTRACT}, agents.folder, every_s=2.0)
+    registry.torn = True
+    assert "the connection was reset" in again.sync(0.0)[0] and damaged.read_text() == "broken"
+    registry.torn = False
+    assert again.sync(2.0) == ["orders: agent is version 1"]
+    assert Learned(agents._replace(read=read_anew)).decider("dqn", CONTRACT, AT).version == "1"
+
+
 def read_anew(files, contract):
     """As a worker of a new process does: nothing is remembered of the old one's reading."""
     return read(files, contract)
