@@ -127,11 +127,15 @@ def _with_login_set(uri: str) -> str:
 def _experiment_id(client: MlflowClient, name: str, artifacts: str | None) -> str:
     from mlflow.exceptions import MlflowException
 
-    if (known := client.get_experiment_by_name(name)) is not None:
-        return str(known.experiment_id)
-    try:
-        return str(client.create_experiment(name, artifacts))
-    except MlflowException:
-        if (known := client.get_experiment_by_name(name)) is None:  # else another process was sooner
-            raise
-        return str(known.experiment_id)
+    if (known := client.get_experiment_by_name(name)) is None:
+        try:
+            return str(client.create_experiment(name, artifacts))
+        except MlflowException:
+            if (known := client.get_experiment_by_name(name)) is None:  # else another process was sooner
+                raise
+    if known.lifecycle_stage == "deleted":
+        raise RegistryError(
+            f"mlflow.experiment={name}: it was deleted in MLflow, and no run can be begun in it. Restore it (`mlflow "
+            f"experiments restore --experiment-id {known.experiment_id}`, or on MLflow's page) or set another name."
+        )
+    return str(known.experiment_id)

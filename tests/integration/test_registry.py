@@ -315,3 +315,13 @@ def test_a_network_that_an_older_release_registered_is_read(registry, registered
 def test_a_store_that_cannot_be_is_named_at_once(settings):
     with pytest.raises(RegistryError, match=r"tracking_uri=sqlite:////nowhere/no\.db.*Create it"):
         Registry(load(var=settings.var_dir, mlflow={"tracking_uri": "sqlite:////nowhere/no.db"}))
+
+
+def test_an_experiment_that_was_deleted_is_named_with_the_ways_out(settings):
+    named = load(var=settings.var_dir, mlflow={"experiment": "deleted"})
+    made = Registry(named)
+    made._client.delete_experiment(made._experiment_id)
+    with pytest.raises(
+        RegistryError, match=r"experiment=deleted: it was deleted(.|\n)*--experiment-id \d+(.|\n)*another"
+    ):
+        Registry(named)
