@@ -73,8 +73,8 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         (hyper-parameters). By allowed violation ("0.001", "0.01", "0.05": share of seconds over the latency target) and
         policy, in executor-hours, means over the seeds: `cheapest_at_violation` (None where the policy never keeps it;
         also "bound", which no policy can go below) and `between` ([lowest, highest] seed). `ablation`: by planner of
-        ours, violation and forecast used, the hours. `as_shipped`: by policy, its vendor default and what ours take at
-        the same violation, see `TraceResult.at_vendor_default`. `left_out`.
+        ours, violation and forecast used, the hours. `as_shipped`: by policy, its usual setting and what ours take at
+        the same violation, see `TraceResult.at_usual_setting`. `left_out`.
     """
     names = [name for name in result.results if ":" not in name or name in UNFORECAST]
     ours = [name for name in OURS if name in names]
@@ -97,7 +97,7 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
         "between": {f"{a:g}": {name: result.between(name, a) for name in names} for a in ALLOWED},
         "ablation": {name: _ablation(result, name) for name in ours if f"{name}:{LAST_VALUE}" in result.results},
         "as_shipped": {
-            name: said for name in DEFAULTS if name in names and (said := result.at_vendor_default(name, ours))
+            name: said for name in DEFAULTS if name in names and (said := result.at_usual_setting(name, ours))
         },
         "settings": {name: _setting(result, name) for name in names if name in result.settings},
         "left_out": left_out,

@@ -86,7 +86,7 @@ def format_backtest(backtest: dict[str, Any]) -> str:
         [
             *lines,
             "",
-            *vendor_default_lines(backtest),
+            *usual_setting_lines(backtest),
             *ablation_lines(backtest),
             "",
             verdict_sentence(backtest),
@@ -114,8 +114,8 @@ def format_policy(name: str, backtest: dict[str, Any]) -> list[str]:
     ]  # fmt: skip
 
 
-def vendor_default_lines(backtest: dict[str, Any]) -> list[str]:
-    """Return a line per policy that has a vendor default: what that costs and violates, and ours at that violation.
+def usual_setting_lines(backtest: dict[str, Any]) -> list[str]:
+    """Return a line per policy that has a usual setting: what that costs and violates, and ours at that violation.
 
     Cost is in executor-hours, violation the share of seconds over the latency target; [] without such a policy.
 
@@ -131,7 +131,7 @@ def vendor_default_lines(backtest: dict[str, Any]) -> list[str]:
             if cost is not None
         ]
         lines.append(
-            f"{name} as shipped ({default['knob']:g}): {format_hours(paid)} executor-hours with "
+            f"{name} at its usual setting ({default['knob']:g}): {format_hours(paid)} executor-hours with "
             f"{100 * default['violation']:.2g} % over the target; at the same violation "
             f"{', '.join(theirs) or 'none of ours'}"
         )

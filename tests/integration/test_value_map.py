@@ -75,6 +75,10 @@ def test_a_map_that_is_resumed_keeps_its_lead_times_and_refuses_another_map(run)
     assert done.exit_code == 0 and again["cells"][0]["hours"]["hpa"] == 77.0
     assert {key: again[key] for key in data if key != "cells"} == {key: data[key] for key in data if key != "cells"}
     assert again["cells"][1:] == data["cells"][1:]
+    other = [*asked[: asked.index("--lead-s") + 1], "90", *asked[asked.index("--lead-s") + 2 :], "--resume"]
+    assert CliRunner().invoke(app, other, catch_exceptions=False).exit_code == 0
+    both = json.loads(file.read_text())["data"]
+    assert both["leads_s"] == [60.0, 90.0] and [one for one in both["cells"] if one["lead_s"] == 60] == again["cells"]
     asked[asked.index("--seeds") + 1] = "2"
     with pytest.raises(SettingsError, match=r"holds a map with seeds 1, and 2 is asked for"):
         CliRunner().invoke(app, [*asked, "--resume"], catch_exceptions=False)

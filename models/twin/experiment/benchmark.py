@@ -166,7 +166,7 @@ def compare_contenders(
         return lambda share: report_share((done + share) / (2 + len(more)))
 
     trials = [
-        Trial(one, Sweep(test, sweep.setting, np.concatenate([sweep.knobs, _vendor_default(one)])))
+        Trial(one, Sweep(test, sweep.setting, np.concatenate([sweep.knobs, _usual_setting(one)])))
         for one, tuned in zip(
             contenders, tune(contenders, [case.tuning for case in judged], swept, report(0)), strict=True
         )
@@ -187,8 +187,8 @@ def compare_contenders(
     return found
 
 
-def _vendor_default(contender: Contender) -> list[float]:
-    known = CATALOGUE[contender.policy].vendor_default if contender.name == contender.policy else None
+def _usual_setting(contender: Contender) -> list[float]:
+    known = CATALOGUE[contender.policy].usual_setting if contender.name == contender.policy else None
     return [] if known is None else [known]
 
 

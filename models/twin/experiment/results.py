@@ -89,7 +89,7 @@ class TraceResult:
             for i in np.argsort(result.knobs, kind="stable")
         ]  # fmt: skip
 
-    def at_vendor_default(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
+    def at_usual_setting(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
         """Return a policy at its vendor's default parameter, and what rivals cost at the same violation.
 
         Args:
@@ -105,7 +105,7 @@ class TraceResult:
             SettingsError: the catalogue has no such policy.
             KeyError: the policy or a rival did not take part.
         """
-        knob, result = entry(name).vendor_default, self.results[name]
+        knob, result = entry(name).usual_setting, self.results[name]
         if knob is None:
             return None
         at = int(np.argmin(np.abs(result.knobs - knob)))

@@ -53,7 +53,7 @@ def _cell(one: TraceResult, allowed: float) -> Cell:
     }  # fmt: skip
 
 
-def compare_at_vendor_defaults(one: TraceResult) -> list[dict[str, Any]]:
+def compare_at_usual_settings(one: TraceResult) -> list[dict[str, Any]]:
     """Compare a trace's policies at their vendors' defaults with ours at the same violation.
 
     Returns:
@@ -64,7 +64,7 @@ def compare_at_vendor_defaults(one: TraceResult) -> list[dict[str, Any]]:
     ours = [name for name in (*OURS, *UNFORECAST) if name in one.results]
     where, found = {"trace": one.scenario.name, "lead_s": one.scenario.setup.lead_s}, []
     for name in DEFAULTS:
-        if name in one.results and (said := one.at_vendor_default(name, ours)):
+        if name in one.results and (said := one.at_usual_setting(name, ours)):
             ratio = {rival: cost / said["executor_hours"] for rival, cost in said.pop("others").items()}
             found.append({**where, "policy": name, **said, "ratio": ratio})
     return found
@@ -75,7 +75,7 @@ def summarise(found: Sequence[Cell], shipped: Sequence[dict[str, Any]]) -> dict[
 
     Args:
         found: of `compare_policies`.
-        shipped: of `compare_at_vendor_defaults`.
+        shipped: of `compare_at_usual_settings`.
 
     Returns:
         By policy: "cells" compared, "gap_cells" among them, "captured" (median share of the gap),

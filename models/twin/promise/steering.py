@@ -104,7 +104,7 @@ def judge_steering(
     for scenario, _ in every:
         trials.append(Trial(ours, Sweep(scenario, ours.setting, np.array(entry("mpc").values))))
         for other in others:
-            shipped = np.array([entry(other.policy).vendor_default], float)
+            shipped = np.array([entry(other.policy).usual_setting], float)
             trials.append(Trial(other, Sweep(scenario, other.setting, shipped)))
     means = [result.means for result in run_trials(trials)]
     swept, beside = means[:: 1 + len(others)], []

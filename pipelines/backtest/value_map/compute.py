@@ -23,7 +23,7 @@ from models.twin.experiment.value import (
     OPTIMUM_AT,
     OPTIMUM_LEAD_S,
     VIOLATIONS,
-    compare_at_vendor_defaults,
+    compare_at_usual_settings,
     compare_policies,
     compare_without_forecaster,
     summarise,
@@ -59,7 +59,7 @@ def compute_value_map(
     Returns:
         The inputs (`traces` (names), `leads_s`, `violations`, `test_days`, `seeds`, `knobs` (values of the parameter),
         `reactive`, `ours`, and `setup` and `digests` of `describe_inputs`), `policies` that took part, `left_out`
-        (reasons by name), `as_shipped` (see `compare_at_vendor_defaults`), over all cells `summary` (see `summarise`)
+        (reasons by name), `as_shipped` (see `compare_at_usual_settings`), over all cells `summary` (see `summarise`)
         and `forecast_adds` (see `compare_without_forecaster`), and `cells`, one per trace, lead time and allowed
         violation: `trace`, `lead_s`, `violation`, `best_reactive` (name or None), `hours` (executor-hours by policy),
         `gap` (share of the best reactive hours that the true future saves), and by policy of ours `ratio` (÷ the best
@@ -105,7 +105,7 @@ def compute_value_map(
             parts[at.lead_s] = part
             report_progress(f"{at.lead_s:g} s: {len(traces)} traces ({len(parts)} of {len(leads)})")
             write_figure(file, _summed_up(inputs, parts))
-    return _summed_up(inputs, {lead: parts[lead] for lead in leads})
+    return _summed_up(inputs, parts)
 
 
 def _summed_up(inputs: dict[str, Any], parts: dict[float, dict[str, Any]]) -> dict[str, Any]:
@@ -148,7 +148,7 @@ def map_lead_time(
             one.results[OPTIMUM] = optimum_results(one.scenario, (OPTIMUM_AT,))
     return {
         "cells": [cell for one in results for cell in compare_policies(one)],
-        "as_shipped": [default for one in results for default in compare_at_vendor_defaults(one)],
+        "as_shipped": [default for one in results for default in compare_at_usual_settings(one)],
     }
 
 

@@ -34,7 +34,7 @@ def by_lead_time(cells: list[dict[str, Any]], names: list[str]) -> list[dict[str
 
 
 def by_default(summary: dict[str, dict[str, Any]], names: list[str]) -> list[dict[str, Any]]:
-    """Return one flat row per vendor default: executor-hours of each policy ÷ the default's, at its own violation.
+    """Return one flat row per usual setting: executor-hours of each policy ÷ the default's, at its own violation.
 
     Args:
         summary: of `compute_value_map`, by policy.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import statistics
 from typing import Any
 
 from models.twin.experiment.contenders import OURS, TRUE_FUTURE
@@ -38,10 +39,10 @@ def gap_sentences(value_map: Found) -> list[str]:
         "the best policy that only reacts, tuned in hindsight."
     ]
     for lead in value_map["leads_s"]:
-        gaps = sorted(cell["gap"] for cell in cells if cell["lead_s"] == lead)
+        gaps = [cell["gap"] for cell in cells if cell["lead_s"] == lead]
         if gaps:
             sentences.append(
-                f"With {lead:g} s until an executor works: {share(gaps[len(gaps) // 2], 1)} in the median."
+                f"With {lead:g} s until an executor works: {share(statistics.median(gaps), 1)} in the median."
             )
     return sentences
 

@@ -1,4 +1,5 @@
 from pipelines.backtest.value_map.tables import by_default, by_lead_time
+from pipelines.backtest.value_map.text import gap_sentences
 
 
 def cell(lead, gap, **captured):
@@ -26,3 +27,9 @@ def test_a_default_has_a_row_with_a_column_per_policy():
         {"default": "hpa", "`mpc` ÷ it": 0.8, "`forecast` ÷ it": 0.9},
         {"default": "keda", "`mpc` ÷ it": 0.4, "`forecast` ÷ it": None},
     ]
+
+
+def test_of_an_even_number_of_cells_the_median_is_between_the_middle_two():
+    cells = [{"lead_s": 600.0, "gap": gap} for gap in (0.30, 0.02, None)]
+    *_, said = gap_sentences({"cells": cells, "leads_s": [600.0]})
+    assert said == "With 600 s until an executor works: 16.0 % in the median."

@@ -127,14 +127,14 @@ def test_the_catalogue_knows_every_name_and_its_sweep():
     for name, kind in CATALOGUE.items():
         sweep = kind.knob_values(CONTRACT)
         assert len(sweep) == 8 and list(sweep) == sorted(set(sweep)), name
-        assert kind.vendor_default is None or kind.vendor_default in sweep, name
+        assert kind.usual_setting is None or kind.usual_setting in sweep, name
 
 
-@pytest.mark.parametrize("name", [name for name in HERE if CATALOGUE[name].vendor_default is not None])
+@pytest.mark.parametrize("name", [name for name in HERE if CATALOGUE[name].usual_setting is not None])
 def test_the_shipped_knob_is_the_one_that_is_built(name):
     policy = made(name)
     inner = policy.policy if isinstance(policy, Paced) else policy
-    assert getattr(inner, inner.knob) == CATALOGUE[name].vendor_default
+    assert getattr(inner, inner.knob) == CATALOGUE[name].usual_setting
     assert getattr(with_knob(policy, 0.123).policy, inner.knob) == 0.123
 
 

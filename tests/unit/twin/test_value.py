@@ -9,7 +9,7 @@ from models.twin.experiment.evaluation import SweepResults
 from models.twin.experiment.results import TraceResult, to_json_values
 from models.twin.experiment.setup import Setup
 from models.twin.experiment.value import (
-    compare_at_vendor_defaults,
+    compare_at_usual_settings,
     compare_policies,
     compare_without_forecaster,
     summarise,
@@ -96,7 +96,7 @@ def test_the_planner_without_a_forecast_takes_part_wherever_the_planner_does():
 def test_what_is_shipped_is_compared_at_its_own_violation():
     one = case("steep", reactive=(110, 100), true_future=(90, 80), forecast=(100, 90))
     one.results["hpa"] = swept([0.0, 0.01, 0.1], [200, 120, 50], [0.5, 0.7, 0.9])
-    hpa = compare_at_vendor_defaults(one)[0]
+    hpa = compare_at_usual_settings(one)[0]
     assert (hpa["policy"], hpa["knob"], hpa["violation"], hpa["executor_hours"]) == ("hpa", 0.7, 0.01, 120)
     assert hpa["ratio"] == {"forecast": 0.75}
 
