@@ -61,6 +61,12 @@ class Followed:
     decisions: int = 0
     outcomes: Mapping[str, int] = field(default_factory=dict)
 
+    def counted(self) -> Followed:
+        """Return what was counted alone, which no gap in what is heard takes back."""
+        return Followed(
+            late_s=self.late_s, production_s=self.production_s, decisions=self.decisions, outcomes=self.outcomes
+        )
+
     def window_late_s(self, promise: Promise) -> float:
         """Return the late seconds within the window: as decided with, and those that were counted since."""
         return self.promised + self.account.unread[1] if self.promised_at else self.account.late_s

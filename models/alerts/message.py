@@ -43,11 +43,16 @@ def _summary(alert: Alert, notice: Notice) -> str:
 
 def _value(alert: Alert, value: float) -> str:
     if alert.unit != "s":
-        return {"times": f"{value:.2f}", "share": f"{100 * value:.0f} %"}.get(alert.unit, f"{value:.0f}")
+        return {"times": f"{value:.2f}", "share": _percent(value)}.get(alert.unit, f"{value:.0f}")
     for unit, length in (("d", 86_400), ("h", 3600), ("min", 60)):
         if value >= 2 * length:
             return f"{value / length:.0f} {unit}"
     return f"{value:.0f} s"
+
+
+def _percent(value: float) -> str:
+    """As per cent: with a decimal below 10 %, so that what is over or left by little is not told as nothing."""
+    return f"{100 * value:.{0 if abs(value) >= 0.1 else 1}f} %"
 
 
 def _moment(epoch: float) -> str:

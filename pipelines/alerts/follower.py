@@ -205,7 +205,8 @@ def _tick(
     now, contracts = time.time(), folder.contracts
     jobs, refused = topics.known(contracts)
     known = Knowledge(
-        jobs if topics.caught_up else {}, contracts, frozenset(folder.wrong), rounds.broker_up, rounds.ingests,
+        jobs if topics.caught_up else {job: seen.counted() for job, seen in jobs.items()},
+        contracts, frozenset(folder.wrong), rounds.broker_up, rounds.ingests,
         rounds.lake, rounds.drifts, topics.pools, refused, alerting.failed, topics.unread,
     )  # fmt: skip
     left_out: dict[str, Exception] = {}

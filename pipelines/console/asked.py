@@ -99,9 +99,15 @@ class PageSources:
 
 
 def problems(*answers: Answer[Any]) -> str:
-    """Return in words what could not be asked, and how old what is shown of it is."""
-    now = time.time()
+    """Return in words what could not be asked, and of when what is shown of it is.
+
+    They do not change by themselves: a screen reader says them anew each time they do.
+    """
     return " ".join(
-        f"{one.problem}{f' What is shown of it is {now - one.at:.0f} s old.' if one.at else ''}"
+        f"{one.problem}{f' What is shown of it is of {_moment(one.at)}.' if one.at else ''}"
         for one in answers if one.problem
     )  # fmt: skip
+
+
+def _moment(epoch: float) -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(epoch))

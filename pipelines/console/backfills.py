@@ -55,18 +55,20 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
         "rps": said and said.rps, "admitted_rps": said and said.admitted_rps,
         "executors": said and said.executors, "apart": order and order.apart, "by": by, "done_at": done_at,
         "planned": [one for one in planned if one[1] is not None], "heard_at": replay.heard_at,
-        "trouble": "" if over else _trouble(state, by, done_at, now - replay.heard_at, order),
+        "trouble": "" if over else _trouble(state, by, done_at, now, replay.heard_at, order),
     }  # fmt: skip
 
 
 def _trouble(
-    state: str, by: float | None, done_at: float | None, silent_s: float, order: ReplayOrder | None
+    state: str, by: float | None, done_at: float | None, now: float, heard_at: float, order: ReplayOrder | None
 ) -> str:  # fmt: skip
     if state == "compared" and (order is None or order.then == "compare"):
         return "waits until somebody publishes it"
+    if by is not None and now > by:
+        return "its deadline has passed"
     if by is not None and done_at is not None and done_at > by:
         return "late at its present rate"
-    if silent_s <= SILENT_S:
+    if now - heard_at <= SILENT_S:
         return ""
     if order is None or order.apart is None:
         return "nothing is heard of the job's agent"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 from configs.bounds import WEEK_S
@@ -31,7 +32,18 @@ def worst_trouble(seen: FollowedJob, now: float) -> Trouble:
     heard_at = max([seen.accepted_at, *told])
     if heard_at and now - heard_at > WEEK_S:
         return Trouble(FINE, f"not heard of for {_span(now - heard_at)}")
-    return max(_troubles(seen, now), key=lambda trouble: trouble.rank, default=Trouble(FINE, ""))
+    worst = max(_troubles(seen, now), key=lambda trouble: trouble.rank, default=Trouble(FINE, ""))
+    silent = _silent(seen, now)  # the figures beside it are of then, whatever is worse
+    return worst if silent in worst.words else worst._replace(words=f"{worst.words}; {silent}")
+
+
+def _silent(seen: FollowedJob, now: float) -> str:
+    """Say that no metrics come any more; "" where some do, or none ever came."""
+    if seen.sample is None:
+        return ""
+    limit_s = SILENT_S if seen.contract is None else max(seen.contract.planning.metrics_age_s, 5.0)
+    age_s = now - seen.sample.wall_time
+    return f"no metrics for {_span(age_s)}" if age_s > limit_s else ""
 
 
 def _troubles(seen: FollowedJob, now: float) -> list[Trouble]:
@@ -44,19 +56,20 @@ def _troubles(seen: FollowedJob, now: float) -> list[Trouble]:
         left, burns = standing["budget_left"], (standing["burn_long"], standing["burn_short"])
         fast = min(FAST, MOSTLY / contract.error_budget) if contract.error_budget else FAST
         if left is not None and left < 0:
-            found.append(Trouble(BROKEN, f"promise broken, {share(-left)} over budget"))
+            over = share(-left, 0 if left <= -0.1 else 1) if left <= -0.001 else "under 0.1 %"
+            found.append(Trouble(BROKEN, f"promise broken, {over} over budget"))
         elif burns[0] is not None and burns[1] is not None and min(burns[0], burns[1]) >= fast:
             found.append(Trouble(BURNING, f"budget burns {min(burns[0], burns[1]):.0f} times as fast as allowed"))
         latency_s = (seen.batch and seen.batch.latency_max_s) or 0.0
         if latency_s > contract.latency_target_s and not seen.rests:
-            found.append(Trouble(LATE, f"late: {latency_s:.1f} s, promised {contract.latency_target_s:g} s"))
+            shown_s = math.ceil(10 * latency_s) / 10  # never what was promised
+            found.append(Trouble(LATE, f"late: {shown_s:.1f} s, promised {contract.latency_target_s:g} s"))
         if sample and sample.executors and sample.executors >= contract.executors.max and (burns[1] or 0.0) > 1:
             found.append(Trouble(NOTED, "has all the executors that it may have"))
-    age_s = None if sample is None else now - sample.wall_time
-    if age_s is None:
+    if sample is None:
         found.append(Trouble(BLIND if contract else NOTED, "no metrics"))
-    elif contract and age_s > max(contract.planning.metrics_age_s, 5.0):
-        found.append(Trouble(BLIND, f"no metrics for {_span(age_s)}"))
+    elif contract and (silent := _silent(seen, now)):
+        found.append(Trouble(BLIND, silent))
     elif contract and (seen.beat is None or now - seen.beat.wall_time > SILENT_S):
         found.append(Trouble(BLIND, "no autoscaler heard"))
     if seen.word and sample and seen.word.mode != sample.mode and now - seen.word.wall_time > SILENT_S:

@@ -17,6 +17,8 @@ from tidecast.messages import Control, Decision, Heartbeat, MessageError, Metric
 
 NEWEST = {"metrics": 4000, "decisions": 2000, "heartbeats": 2000, "rejects": 500, "control": None}
 """Records at the end of each topic that are looked at, None for all: enough for the newest of a job among hundreds."""
+DEEP = 100_000
+"""Those of metrics and heartbeats that are looked at where the first hold nothing of the job: it may have stopped."""
 SHOWN = 5
 """Decisions, and rejected records, that are shown."""
 SILENT_S = 30.0
@@ -32,6 +34,7 @@ class JobSeen(NamedTuple):
         beat: the newest sign of life of its autoscaler.
         mode: that a person gave it last.
         rejects: the newest ones that name it.
+        since: wall time (epoch seconds) of the oldest metrics, of any job, that were looked at; None: there are none.
     """
 
     sample: MetricSample | None = None
@@ -39,6 +42,7 @@ class JobSeen(NamedTuple):
     beat: Heartbeat | None = None
     mode: str | None = None
     rejects: tuple[Reject, ...] = ()
+    since: float | None = None
 
 
 def see_job(kafka: Kafka, job: str) -> JobSeen:
@@ -49,13 +53,24 @@ def see_job(kafka: Kafka, job: str) -> JobSeen:
     """
     decisions, rejects = deque[Decision](maxlen=SHOWN), deque[Reject](maxlen=SHOWN)
     found: dict[str, Any] = {"decisions": decisions, "rejects": rejects}
-    for topic, newest in NEWEST.items():
-        for record in read_records(kafka, topic, newest):
-            try:
-                _take(found, record, job)
-            except MessageError:
-                continue
-    return JobSeen(found.get("sample"), tuple(decisions), found.get("beat"), found.get("mode"), tuple(rejects))
+    since = {topic: _read(kafka, topic, newest, found, job) for topic, newest in NEWEST.items()}
+    for topic, kind in (("metrics", "sample"), ("heartbeats", "beat")):
+        if kind not in found:
+            since[topic] = _read(kafka, topic, DEEP, found, job)
+    said = tuple(decisions), found.get("beat"), found.get("mode"), tuple(rejects)
+    return JobSeen(found.get("sample"), *said, since["metrics"])
+
+
+def _read(kafka: Kafka, topic: str, newest: int | None, found: dict[str, Any], job: str) -> float | None:
+    """Take what a topic's newest records say of a job; return when the oldest of them was written."""
+    oldest = None
+    for record in read_records(kafka, topic, newest):
+        oldest = record.timestamp if oldest is None else min(oldest, record.timestamp)
+        try:
+            _take(found, record, job)
+        except MessageError:
+            continue
+    return oldest
 
 
 def _take(found: dict[str, Any], record: Record, job: str) -> None:
@@ -103,7 +118,7 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
         now: wall time, epoch seconds.
     """
     lines = [f"contract: {contract}"] if isinstance(contract, str) else []
-    lines += _measured(job, seen.sample, contract, kafka, now)
+    lines += _measured(job, seen, contract, kafka, now)
     if seen.mode is not None:
         lines.append(f"a person has said: {seen.mode}")
     beat = seen.beat
@@ -119,11 +134,14 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
     return lines
 
 
-def _measured(job: str, sample: MetricSample | None, contract: Contract | str, kafka: Kafka, now: float) -> list[str]:
-    if sample is None:
+def _measured(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka, now: float) -> list[str]:
+    if (sample := seen.sample) is None:
+        looked = (
+            "" if seen.since is None else f" of the newest {DEEP:,} of all jobs, the oldest {_ago(now - seen.since)}"
+        )
         return [
-            f"no metrics on {kafka.topic('metrics')}: is its agent attached as {job!r} and with "
-            f"prefix={kafka.prefix!r}? Its log (logger `tidecast`) says what it cannot reach."
+            f"no metrics on {kafka.topic('metrics')}{looked}: does the job run, and is its agent attached as {job!r} "
+            f"and with prefix={kafka.prefix!r}? Its log (logger `tidecast`) says what it cannot reach."
         ]
     lines, age_s = [], now - sample.wall_time
     if isinstance(contract, Contract) and age_s > contract.planning.metrics_age_s:

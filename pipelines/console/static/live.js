@@ -91,7 +91,11 @@ export function number(value, digits = 3) {
   const whole = Math.floor(Math.log10(Math.abs(value) || 1)) + 1; // digits before the point, which are always shown
   return value.toLocaleString("en", { maximumSignificantDigits: Math.max(digits, whole) }).replace("-", "−");
 }
-export const share = (value, digits = 2) => (value === null || value === undefined ? DASH : `${number(100 * value, digits)}\u00a0%`);
+export function share(value, digits = 2) {
+  if (value === null || value === undefined) return DASH;
+  const shown = number(100 * value, digits);
+  return `${value < 1 && shown === "100" ? ">\u00a099" : shown}\u00a0%`; // what is not whole is not told as whole
+}
 // A burn rate; what rounds to a hundredth of the allowed is nothing.
 export const burn = (value) => (value !== null && value < 0.005 ? "0" : number(value, 2));
 export const seconds = (value) => (value === null || value === undefined ? DASH : `${number(value, 2)}\u00a0s`);

@@ -17,7 +17,8 @@ function stands(one) {
 
 function rowOf(query) {
   const elsewhere = query.at !== null && query.at !== query.cluster;
-  const rank = elsewhere || query.offloaded ? "noted" : query.known ? RANKS[query.rank] : "noted";
+  const own = query.known ? query.rank : 1;
+  const rank = RANKS[elsewhere || query.offloaded ? Math.max(own, 1) : own];
   const row = element("tr", undefined, `rank-${rank}`);
   const name = row.appendChild(element("th"));
   name.scope = "row";

@@ -290,6 +290,19 @@ def test_topics_that_may_not_be_read_keep_back_no_alert_of_lake_and_ingest(
     assert looks == [caught_up] * told, "whether the topics were read is said"
 
 
+def test_what_was_counted_stays_while_that_is_read_which_came_while_the_broker_was_away(tmp_path):
+    """Prometheus takes a fall for a reset, and all that was counted before for what came since."""
+    (tmp_path / f"{JOB}.yaml").write_text(f"job: {JOB}\n")
+    settings, reports, exposition = load(var=tmp_path, contracts=tmp_path), Reports(), Exposition()
+    topics, rounds = FollowedTopics(Kafka(), lambda: {JOB: CONTRACT}, reports), Rounds(settings, reports)
+    parts = FolderOfContracts(tmp_path), rounds, topics, Alerting(settings, reports, 0.0), exposition, reports
+    topics.add([record("decisions", JOB, one) for one in kept_records()["decisions"]])
+    for topics.caught_up in (True, False):
+        follower._tick(SteadyClock(), *parts)
+        assert [one.value for one in exposition.samples["tidecast_job_decisions_total"]] == [1.0]
+        assert ("tidecast_job_target_executors" in exposition.samples) == topics.caught_up
+
+
 def test_decisions_are_read_first_and_a_lost_broker_is_gone_on_with_where_it_was(monkeypatch, capsys):
     broker = KeptTopics(kept_records(), threading.Event(), polls=12, lost=3)
     topics = followed(monkeypatch, broker)

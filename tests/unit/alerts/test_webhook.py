@@ -85,9 +85,10 @@ def test_an_address_that_nobody_answers_is_told_without_it(address, caplog):
     assert outcome and SECRET not in outcome and SECRET not in caplog.text
 
 
-def test_what_is_left_of_a_budget_is_told_as_a_share_of_it():
-    spent = Notice("new", Key("TidecastBudgetSpent", (("job", "orders"),)), StandingAlert(0.0, 0.0, -0.354))
-    said = "orders: the error budget is spent and the promise is broken; -35 % of the budget is left"
+@pytest.mark.parametrize(("left", "told"), [(-0.354, "-35 %"), (-0.004, "-0.4 %")])
+def test_what_is_left_of_a_budget_is_told_as_a_share_of_it(left, told):
+    spent = Notice("new", Key("TidecastBudgetSpent", (("job", "orders"),)), StandingAlert(0.0, 0.0, left))
+    said = f"orders: the error budget is spent and the promise is broken; {told} of the budget is left"
     assert write_message([spent], 0.0)["alerts"][0]["summary"] == said
 
 

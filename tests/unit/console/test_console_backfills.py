@@ -16,6 +16,14 @@ def row(*records, after=1.0):
     return backfill_row(job, name, replay, NOW + after)
 
 
+@pytest.mark.parametrize("state", ["waiting", "paused", "running"])
+def test_one_whose_deadline_has_passed_is_in_trouble_whatever_it_does(state):
+    known = [interval("orders", NOW), order("orders", "fix", NOW - 9, by=NOW + 3.0, sure=0.9)]
+    said = progress("orders", "fix", NOW + 2, 250, rps=0.0, state=state)
+    assert row(*known, said, after=1)["trouble"] == ""
+    assert row(*known, said, after=4)["trouble"] == "its deadline has passed"
+
+
 def test_a_running_one_is_done_by_its_rate_and_late_if_that_is_after_its_deadline():
     known = [interval("orders", NOW), order("orders", "fix", NOW - 9, by=NOW + 100.0, sure=0.9)]
     shown = row(*known, progress("orders", "fix", NOW, 250, rps=10.0, admitted_rps=12.0), after=0)

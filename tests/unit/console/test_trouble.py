@@ -31,9 +31,12 @@ def test_nothing_is_wrong():
     ("records", "rank", "words"),
     [
         (healthy(late_s=7257.6), BROKEN, "promise broken, 20 % over budget"),
+        (healthy(late_s=6048.0 * 1.004), BROKEN, "promise broken, 0.4 % over budget"),
+        (healthy(late_s=6048.0 * 1.0004), BROKEN, "promise broken, under 0.1 % over budget"),
         (healthy(burn_long=7.0, burn_short=40.0), BURNING, "budget burns 7 times as fast as allowed"),
         (healthy(burn_long=5.0, burn_short=90.0), FINE, ""),
         ([*healthy(), batch("orders", NOW + 1, 6.5)], LATE, "late: 6.5 s, promised 5 s"),
+        ([*healthy(), batch("orders", NOW + 1, 5.01)], LATE, "late: 5.1 s, promised 5 s"),
         (healthy()[:3], BLIND, "no autoscaler heard"),
         (healthy()[:1], BLIND, "no metrics"),
         (healthy()[1:4], NOTED, "no contract: nothing is decided for it"),
@@ -51,6 +54,15 @@ def test_the_budget_of_a_lenient_promise_is_fast_at_half_of_the_seconds():
 def test_silence_is_told_by_its_length():
     assert trouble(*healthy(), after=45) == (BLIND, "no metrics for 45 s")
     assert trouble(*healthy(), after=7200) == (BLIND, "no metrics for 2 h")
+
+
+def test_of_what_is_worse_or_without_a_contract_it_is_said_too_that_its_figures_are_old():
+    assert trouble(*healthy(late_s=7257.6), after=7200) == (
+        BROKEN,
+        "promise broken, 20 % over budget; no metrics for 2 h",
+    )
+    without = trouble(*healthy()[1:4], after=7200)
+    assert without == (NOTED, "no contract: nothing is decided for it; no metrics for 2 h")
 
 
 def test_a_job_that_nothing_was_heard_of_for_a_week_is_over_unless_its_autoscaler_lives():

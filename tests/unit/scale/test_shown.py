@@ -39,7 +39,9 @@ def test_a_job_that_is_decided_on_is_shown_from_its_metrics_to_what_stands():
 @pytest.mark.parametrize(
     ("seen", "contract", "words"),
     [
-        (JobSeen(None, (), BEAT), CONTRACT, "no metrics on acme.metrics: is its agent"),
+        (JobSeen(None, (), BEAT), CONTRACT, "no metrics on acme.metrics: does the job run, and"),
+        (JobSeen(None, (DECISION,), BEAT, since=NOW - 300), CONTRACT,
+         "no metrics on acme.metrics of the newest 100,000 of all jobs, the oldest 5 min ago: does the job run"),
         (JobSeen(SAMPLE), CONTRACT, "no sign of an autoscaler for it yet"),
         (JobSeen(replace(SAMPLE, lag_records=None)), CONTRACT, "measured 1.0 s ago: 410 records/s, lag not known"),
         (JobSeen(SAMPLE, (), replace(BEAT, wall_time=NOW - 7300)), CONTRACT, "its autoscaler was heard 2 h ago"),
@@ -82,3 +84,16 @@ def test_a_contract_that_is_not_there_is_said_with_its_file(tmp_path):
     from configs.settings import load
 
     assert "orders" in read_contract(load(contracts=tmp_path), "orders")
+
+
+def test_a_job_that_fell_silent_is_looked_for_behind_the_newest_records_of_the_others(monkeypatch):
+    others = [("payments", replace(SAMPLE, job="payments"))] * 9
+
+    def read(kafka, topic, newest):
+        told = {"metrics": [("orders", SAMPLE), *others], "heartbeats": [("orders", BEAT), *others]}.get(topic, [])
+        many = {shown.NEWEST[topic]: 9, shown.DEEP: 10}[newest]
+        return [Record(topic, 0, n, key, encode(one), NOW - 20 + n) for n, (key, one) in enumerate(told)][-many:]
+
+    monkeypatch.setattr(shown, "read_records", read)
+    seen = see_job(KAFKA, "orders")
+    assert (seen.sample, seen.beat, seen.since) == (SAMPLE, BEAT, NOW - 20)
