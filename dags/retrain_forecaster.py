@@ -10,7 +10,7 @@ verdict.
 
 A job whose load has drifted comes before all others. Jobs whose turn comes later than `retraining.begin_s` after the
 start of the run are skipped, and come first in the next run. If `training.approval_s` is set, the DAG approve_champion
-asks a person about each winner while this one goes on.
+asks a person about each winner while this one goes on; otherwise `won` and `ask` are skipped.
 """
 
 from typing import Any
@@ -79,7 +79,8 @@ def retrain_forecaster() -> None:
     """Build the DAG: for each job with data `train` a challenger and `judge` it, `retraining.at_once` at a time.
 
     A winner is promoted at once, or, if `training.approval_s` is set, by a run of the DAG approve_champion, which `ask`
-    starts.
+    starts. The graph is the same in both cases: the processor of DAGs, which makes it, may have other settings than the
+    workers, and a winner that one leaves to the other would never serve.
     """
 
     @task
@@ -135,29 +136,30 @@ def retrain_forecaster() -> None:
 
     @task(map_index_template=OF_ITS_JOB)
     def won(verdict: dict[str, Any]) -> None:
-        """Pass if the challenger won, so that a person is asked.
+        """Pass if the challenger won and a person is to be asked.
 
         Raises:
-            AirflowSkipException: it lost; the message says why.
+            AirflowSkipException: it lost; or nobody is asked about winners. The message says why.
         """
         if not verdict["promoted"]:
-            raise AirflowSkipException(verdict["reason"])  # nobody is asked about a loser
+            raise AirflowSkipException(verdict["reason"])
+        if not APPROVAL_S:
+            raise AirflowSkipException("nobody is asked (training.approval_s is 0): `judge` has let it serve")
 
     @task_group
     def one_job(job: str) -> None:
         """Train and judge, and have a person asked about a winner if `training.approval_s` is set."""
         trained: Any = train(job)
         verdict: Any = judge(trained)
-        if APPROVAL_S:
-            won(verdict) >> TriggerDagRunOperator(
-                task_id="ask",
-                trigger_dag_id="approve_champion",
-                trigger_run_id=ASKING_RUN,
-                conf={"verdict": verdict},
-                logical_date=None,  # two jobs may have winners at the same moment
-                skip_when_already_exists=True,
-                map_index_template="{{ task.conf['verdict']['job'] }}",
-            )
+        won(verdict) >> TriggerDagRunOperator(
+            task_id="ask",
+            trigger_dag_id="approve_champion",
+            trigger_run_id=ASKING_RUN,
+            conf={"verdict": verdict},
+            logical_date=None,  # two jobs may have winners at the same moment
+            skip_when_already_exists=True,
+            map_index_template="{{ task.conf['verdict']['job'] }}",
+        )
 
     one_job.expand(job=enough())  # over no job at all, all of it is skipped
 

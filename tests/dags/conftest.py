@@ -48,6 +48,7 @@ def found(tmp_path_factory):
                 "TIDECAST_RETRAINING__BEGIN_S": "60",
                 "TIDECAST_RETRAINING__AT_ONCE": "3",
                 "TIDECAST_RETRAINING__LONGEST_S": "600",
+                "TIDECAST_TRAINING__APPROVAL_S": "60",
             },
         ),
         "lineage": (

@@ -80,9 +80,10 @@ if __name__ == "__main__":
             run = dag.test()
             states[dag.dag_id] = str(run.state)
         labels = {one.task_id: one.rendered_map_index for one in run.get_task_instances()}
+        ends = {one.task_id: str(one.state) for one in run.get_task_instances()}
         server.shutdown()  # whoever sends now is refused
         server.server_close()
         states["without a receiver"] = str(ingest_metrics().test().state)
     get_openlineage_listener().executor.shutdown()  # what sends a run's events outlives a fork, which ends at once
-    told = {"events": EVENTS, "ran first": WAITED, "states": states, "labels": labels}
+    told = {"events": EVENTS, "ran first": WAITED, "states": states, "labels": labels, "ends": ends}
     Path(sys.argv[1]).write_text(json.dumps(told))

@@ -60,6 +60,8 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "enough": 2,
         "one_job.train": 2,
         "one_job.judge": 2,
+        "one_job.won": 2,
+        "one_job.ask": 2,
         "serve": 0,
     } | {
         "name_troubles": 2,
@@ -202,13 +204,23 @@ def test_a_load_that_has_drifted_is_trained_on_first(found):
 
 
 def test_where_a_person_is_asked_the_training_goes_on_and_nothing_is_promoted_before_the_answer(found):
-    """The default form has no such task; with the setting another DAG asks, and a loser is not asked about."""
     training, asking = (found["asking"]["dags"][name] for name in ("retrain_forecaster", "approve_champion"))
     assert training["after"]["one_job.ask"] == ["one_job.judge", "one_job.won"]
     assert training["after"]["one_job.won"] == ["one_job.judge"]
     assert asking["after"] == {"approve": [], "promote": ["approve"]}
     assert asking["waits"] == {"approve": [60, ["Approve"]]}  # silence is consent: the gate has judged
     assert found["parsed"]["dags"]["approve_champion"]["waits"] == {"approve": [1, ["Approve"]]}, "nobody is asked"
+
+
+def test_whether_a_person_is_asked_is_for_the_worker_to_say_whatever_settings_made_the_graph(found):
+    """A winner that is left to a task which another computer's settings leave out would never serve."""
+    graphs = [found[by]["dags"]["retrain_forecaster"]["after"] for by in ("parsed", "asking")]
+    assert graphs[0] == graphs[1]
+    asked = found["trainings"]["asked"]
+    assert asked == {"promoted by judge": False, "of a winner": "passed", "of a loser": "skipped: worse"}
+    ends = found["lineage"]["ends"]  # of a run where nobody is asked
+    assert [ends[f"one_job.{task}"] for task in ("judge", "won", "ask")] == ["success", "skipped", "skipped"]
+    assert found["lineage"]["states"]["retrain_forecaster"] == "success"
 
 
 def test_an_answer_is_heeded_and_a_no_written_down_with_its_author(found):

@@ -54,6 +54,24 @@ def answered(option: str, stands: Any = WINNER, by: Any = None) -> Any:
         return str(skipped)
 
 
+def judged(task: str, verdict: Any) -> str:
+    """What becomes of a verdict where this computer's settings have a person asked."""
+    try:
+        FORECASTERS.get_task(f"one_job.{task}").python_callable(verdict)
+    except AirflowSkipException as skipped:
+        return f"skipped: {skipped}"
+    return "passed"
+
+
+promoted: list[Any] = []
+forecasters.promote = lambda verdict: promoted.append(verdict) or verdict  # type: ignore
+forecasters.decide_on_challenger = lambda job, run_id: WINNER  # type: ignore[assignment]
+judged("judge", {"job": "orders", "run_id": "f1"})
+asked_about = {
+    "promoted by judge": bool(promoted),
+    "of a winner": judged("won", WINNER),
+    "of a loser": judged("won", WINNER | {"promoted": False, "reason": "worse"}),
+}
 REPLAY: Any = backtest_policies().get_task("replay").python_callable
 
 
@@ -82,7 +100,7 @@ answers = {
     "rejected by nobody known": answered("Reject"),
 }
 replays = [replayed(ShortLoadError("ten steps")), replayed(TwinError("orders.json: no job can be read"))]
-found = {"drifted": asked[0], "answers": answers, "replays": replays} | {
+found = {"drifted": asked[0], "asked": asked_about, "answers": answers, "replays": replays} | {
     task: {
         "early": trained(dag, task, 50, **told[task]),
         "late": trained(dag, task, 70, **told[task]),
