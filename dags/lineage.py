@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 from urllib.parse import urlsplit
 
 from airflow.providers.openlineage.extractors import OperatorLineage
 from airflow.providers.openlineage.extractors.base import BaseExtractor
+from airflow.providers.openlineage.extractors.manager import ExtractorManager
 from openlineage.client.event_v2 import Dataset
 from openlineage.client.facet_v2 import dataset_version_dataset
 
@@ -73,24 +74,50 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
 
 
 class TaskLineage(BaseExtractor):
-    """The datasets of our tasks; of other people's `@task`s nothing is said here, as without it."""
+    """The datasets of our tasks; of other people's `@task`s nothing is looked at, and their extractor stays theirs."""
+
+    others: ClassVar[type[BaseExtractor] | None] = None
+    """The extractor of other people's `@task`s; None where they have none."""
+
+    @classmethod
+    def register(cls, manager: ExtractorManager) -> None:
+        """Make a manager of extractors ask this one about every `@task`; an extractor that it asked before is kept."""
+        for operator in cls.get_operator_classnames():
+            before = manager.extractors.get(operator)
+            if before is not cls:
+                cls.others = before
+                manager.add_extractor(operator, cls)
 
     @classmethod
     def get_operator_classnames(cls) -> list[str]:
         """Return what Airflow calls the operator of `@task`."""
         return ["_PythonDecoratedOperator"]
 
-    def _execute_extraction(self) -> OperatorLineage[Any, Any]:
+    def _execute_extraction(self) -> OperatorLineage[Any, Any] | None:
         """At the start of a task, before it has a result."""
-        return self._lineage(None)
+        return self._told("extract")
 
-    def extract_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any]:
+    def extract_on_complete(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
         """Return what the task has read and written, with the versions that its result names."""
-        return self._lineage(task_instance)
+        return self._told("extract_on_complete", task_instance)
 
-    def _lineage(self, instance: Any) -> OperatorLineage[Any, Any]:
+    def extract_on_failure(self, task_instance: Any) -> OperatorLineage[Any, Any] | None:
+        """Return the same of a task that has failed."""
+        return self._told("extract_on_failure", task_instance)
+
+    def _told(self, method: str, *instance: Any) -> OperatorLineage[Any, Any] | None:
+        touched = TASKS.get(f"{self.operator.dag_id}.{self.operator.task_id}")
+        if touched is not None:
+            return self._lineage(*touched, *instance)
+        if self.others is None:
+            return OperatorLineage()
+        other = self.others(self.operator)
+        other.source_code_enabled = self.source_code_enabled
+        told: OperatorLineage[Any, Any] | None = getattr(other, method)(*instance)
+        return told
+
+    def _lineage(self, reads: Touched, writes: Touched, instance: Any = None) -> OperatorLineage[Any, Any]:
         task = self.operator
-        reads, writes = TASKS.get(f"{task.dag_id}.{task.task_id}", (_NOTHING, _NOTHING))
         whose = named_jobs([*task.op_args, *task.op_kwargs.values()])
         result = None
         if instance is not None:

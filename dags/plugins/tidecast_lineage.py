@@ -38,8 +38,7 @@ def listeners() -> list[Any]:
 
     from dags.lineage import TaskLineage
 
-    for operator in TaskLineage.get_operator_classnames():
-        get_openlineage_listener().extractor_manager.add_extractor(operator, TaskLineage)
+    TaskLineage.register(get_openlineage_listener().extractor_manager)
     return [LastEvents()]
 
 

@@ -6,6 +6,10 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+from airflow.providers.openlineage.extractors import OperatorLineage
+from airflow.providers.openlineage.extractors.base import BaseExtractor
+from airflow.providers.openlineage.extractors.manager import ExtractorManager
+
 from configs.settings import Settings, load
 from dags import lineage
 from dags.defaults import JOBS
@@ -39,6 +43,44 @@ def begun(name: str, *arguments: Any) -> list[str]:
     return [one.name for one in (*told.inputs, *told.outputs) if one.namespace.startswith("mlflow:")]
 
 
+class Untouchable:
+    """Another person's task, or its instance: whatever of it is asked for beside its name raises."""
+
+    def __init__(self, **known: str) -> None:
+        self.__dict__.update(known)
+
+    def __getattr__(self, name: str) -> Any:
+        raise AssertionError(f"{name} is no business of ours")
+
+
+class Theirs(BaseExtractor):
+    """An extractor of other people's tasks, as of Airflow's setting `extractors`."""
+
+    @classmethod
+    def get_operator_classnames(cls) -> list[str]:
+        return ["_PythonDecoratedOperator"]
+
+    def _execute_extraction(self) -> Any:
+        return f"theirs of {self.operator.task_id}, source code {self.source_code_enabled}"
+
+    def extract_on_failure(self, task_instance: Any) -> Any:
+        return f"theirs of {self.operator.task_id}, which failed"
+
+
+def foreign(manager: ExtractorManager) -> list[Any]:
+    """What is told of another person's task: at its start, its end and its failure."""
+    lineage.TaskLineage.register(manager)
+    lineage.TaskLineage.register(manager)  # a plugin that is loaded twice
+    operator: Any = Untouchable(dag_id="theirs", task_id="load", task_type="_PythonDecoratedOperator")
+    made = manager._get_extractor(operator, source_code_enabled=False)
+    assert isinstance(made, lineage.TaskLineage)
+    return [made.extract(), made.extract_on_complete(Untouchable()), made.extract_on_failure(Untouchable())]
+
+
+alone, kept = ExtractorManager(), ExtractorManager()
+kept.add_extractor("_PythonDecoratedOperator", Theirs)
+untouched = [told == OperatorLineage() for told in foreign(alone)]
+delegated = foreign(kept)
 touched = [one for pair in lineage.TASKS.values() for one in pair]
 found = {
     "tasks": sorted(lineage.TASKS),
@@ -55,6 +97,7 @@ found = {
         "of one": begun("plan_placement.learn", {"topology": "adverts"}),
     },
     "all jobs": JOBS,
+    "others' tasks": {"untouched": untouched, "by their extractor": delegated},
     "versions": [version(TABLE, {"metrics": {"version": 3}}), version(MODEL, {"job": "a", "version": "7"})],
     "no version": [
         version(of, told)

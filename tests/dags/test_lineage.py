@@ -158,6 +158,16 @@ def test_a_task_that_names_no_topology_yet_is_told_of_no_model_of_one(named):
     assert named["begun"]["of one"] == ["adverts-placement", "adverts-performance"]
 
 
+def test_tasks_of_other_people_are_not_looked_at_and_keep_their_extractor(named):
+    assert named["others' tasks"] == {
+        "untouched": [True, True, True],
+        "by their extractor": [
+            *["theirs of load, source code False"] * 2,
+            "theirs of load, which failed",
+        ],
+    }
+
+
 def test_a_version_is_that_of_the_table_or_of_the_model(named):
     assert named["versions"] == ["3", "7"]
     assert named["no version"] == [None] * 10
