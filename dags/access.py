@@ -61,7 +61,7 @@ def record(change: ModeChange) -> None:
 
 
 def drift_events() -> list[dict[str, Any]]:
-    """Return the newest events of the asset `drift`, newest first, as Airflow's API would: name, timestamp, extra.
+    """Return the newest events of the asset DRIFT, newest first, as Airflow's API would: name, timestamp, extra.
 
     Raises:
         sqlalchemy.exc.SQLAlchemyError: Airflow's database does not answer.

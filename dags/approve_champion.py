@@ -34,7 +34,7 @@ LEAST_S = 1.0
             description="The verdict of the training, as its task `judge` returns it.",
         )
     },
-    tags=["forecasting", "training"],
+    tags=["tidecast", "forecasting", "training"],
     doc_md=__doc__,
     **{**DEFAULTS, "max_active_runs": OPEN, "is_paused_upon_creation": False},
 )

@@ -54,7 +54,7 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
         "weight": optional_field("number", "Weight",
                                  "Among replays at the same time. Empty: what its deadline needs.", minimum=0.001),
     },
-    tags=["backfill"],
+    tags=["tidecast", "backfill"],
     doc_md=__doc__,
     # One that waits for an answer, or is followed for hours, holds up no other job's; two of one range are refused.
     **{**DEFAULTS, "max_active_runs": 16},

@@ -23,7 +23,7 @@ from dags.defaults import DEFAULTS, job_field, optional_field, requested_jobs, u
         "days": optional_field("number", "Days", "How many of the newest days are replayed. Empty: all.",
                       exclusiveMinimum=0),
     },
-    tags=["policies", "evaluation"],
+    tags=["tidecast", "policies", "evaluation"],
     doc_md=__doc__,
     **DEFAULTS,
 )  # fmt: skip

@@ -6,8 +6,8 @@ first run with a name takes everything that has come since the last run. Another
 offsets again, changes nothing and trains nothing.
 
 Records that break a rule go to the table `quarantine`, with the reasons. If new metrics were stored, the asset
-`metrics` says so, and that starts the training of forecasters. If a load or the error of its forecasts has changed for
-good, the asset `drift` says since when and by how much.
+`tidecast.metrics` says so, and that starts the training of forecasters. If a load or the error of its forecasts has
+changed for good, the asset `tidecast.drift` says since when and by how much.
 
 Three troubles fail the run at its end, with a message that names the topic: the broker no longer has what it needs; its
 quality gate itself failed; or records of several jobs are ahead of this computer's clock, which then seems to be
@@ -48,7 +48,7 @@ FORM = {
 @dag(
     schedule=utc_cron("0 * * * *", interval=timedelta(hours=1)),
     params=FORM,
-    tags=["ingest", "lake"],
+    tags=["tidecast", "ingest", "lake"],
     doc_md=__doc__,
     **DEFAULTS,
 )

@@ -13,7 +13,7 @@ from dags.defaults import DEFAULTS, utc_cron
 
 @dag(
     schedule=utc_cron("20 3 * * *"),
-    tags=["lake"],
+    tags=["tidecast", "lake"],
     doc_md=__doc__,
     **DEFAULTS,
 )

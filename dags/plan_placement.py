@@ -40,7 +40,7 @@ CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
                      description="Where the network is trained: in the twin, or on a performance model that is tuned "
                                  "to the job's last hours (`<topology>-performance` in MLflow)."),
     },
-    tags=["placement"],
+    tags=["tidecast", "placement"],
     doc_md=__doc__,
     # One that waits for an answer holds up no other topology's; of one topology the first that is approved applies.
     **{**DEFAULTS, "max_active_runs": 16},

@@ -42,7 +42,7 @@ FORM = {
 @dag(
     schedule=utc_cron("30 5 * * 0"),
     params={"job": job_field("Job whose agent is trained. Empty: every job with enough load in the lake."), **FORM},
-    tags=["policies", "training"],
+    tags=["tidecast", "policies", "training"],
     doc_md=__doc__,
     **DEFAULTS,
 )

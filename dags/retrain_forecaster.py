@@ -71,7 +71,7 @@ FORM = {
 @dag(
     schedule=AssetOrTimeSchedule(timetable=utc_cron("30 2 * * *"), assets=METRICS | DRIFT),
     params={"job": job_field("Job whose load is learned. Empty: every job with data in the lake."), **FORM},
-    tags=["forecasting", "training"],
+    tags=["tidecast", "forecasting", "training"],
     doc_md=__doc__,
     **DEFAULTS,
 )

@@ -17,7 +17,7 @@ from dags.defaults import DEFAULTS
 @dag(
     schedule="@continuous",
     start_date=datetime(2025, 1, 1, tzinfo=UTC),  # a continuous DAG without one never runs
-    tags=["forecasting", "serving"],
+    tags=["tidecast", "forecasting", "serving"],
     doc_md=__doc__,
     **DEFAULTS,
 )

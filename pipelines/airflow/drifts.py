@@ -1,4 +1,4 @@
-"""The drifts that the ingest has reported, as Airflow keeps them: events of the asset `drift`."""
+"""The drifts that the ingest has reported, as Airflow keeps them: events of an asset."""
 
 from __future__ import annotations
 
@@ -9,10 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from models.alerts.knowledge import DriftSeen
+from pipelines.airflow.names import DRIFT, INGEST_DAG
 
 _log = logging.getLogger(__name__)
-INGEST_DAG, DRIFT = "ingest_metrics", "drift"
-"""The DAG that reports drifts, and the asset by which it does."""
 DriftEvent = dict[str, Any]
 """What an event says of a drift: the fields of `Drift`, `job`, `factor`, and `text` for a person. JSON values only."""
 _NUMBERS, _TEXTS = ("time", "found", "before", "after", "factor"), ("job", "kind", "signal", "text")

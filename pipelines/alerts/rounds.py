@@ -12,7 +12,8 @@ from pathlib import Path
 
 from configs.settings import Settings
 from models.alerts.knowledge import DriftSeen, Ingested, LakeSeen
-from pipelines.airflow.drifts import INGEST_DAG, newest_drifts
+from pipelines.airflow.drifts import newest_drifts
+from pipelines.airflow.names import INGEST_DAG
 from pipelines.airflow.rest import Orchestrator
 from pipelines.ingest.columns import KINDS
 from pipelines.kafka.broker import topic_offsets

@@ -23,13 +23,14 @@ if __name__ == "__main__":
     client = TestClient(app, base_url="http://localhost:8080")
 
     from dags.access import drift_events, plan_advice, record
+    from dags.assets import DRIFT
     from pipelines.bench.team.console.roles import READING, ask_by_role
     from pipelines.console.access import ModeChange
 
     answers = ask_by_role(client, {role: token(role) for role in READING})
 
     with create_session() as session:
-        other, drift = AssetModel(name="metrics", uri="tidecast://m"), AssetModel(name="drift", uri="tidecast://d")
+        other, drift = (AssetModel(name=name, uri=f"somebody://{name}") for name in ("drift", DRIFT.name))
         session.add_all([other, drift])
         session.flush()
         for minute, (asset, factor) in enumerate(((drift, 1.3), (drift, 1.5), (other, 9.0))):

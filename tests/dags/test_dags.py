@@ -43,7 +43,7 @@ def test_parsing_is_light(parsed):
 @pytest.mark.parametrize("name", DAGS)
 def test_every_dag_keeps_the_teams_rules(parsed, name):
     dag = parsed["dags"][name]
-    assert dag["tags"]
+    assert "tidecast" in dag["tags"] and len(dag["tags"]) > 1
     assert len(dag["doc"]) > 100
     assert dag["owner"] == "tidecast"
     # Others go on while a job or topology waits for an answer; who has asked for an approval switches nothing else on.
@@ -171,9 +171,10 @@ def test_unpausing_starts_no_run_at_once(found, name):
 def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts_no_training(found):
     *new, hour_again, repeat, retried = found["ingests"]["runs"]  # by hand twice, hourly, by another DAG, by an asset
     assert [run["offsets"] for run in new] == [[0, 10], [10, 20], [20, 30], [30, 40], [40, 50]]
-    assert all(run["told"] == ["metrics"] for run in new)
+    assert all(run["told"] == ["tidecast.metrics"] for run in new)
     assert (repeat["offsets"], repeat["told"]) == (hour_again["offsets"], hour_again["told"]) == ([20, 30], [])
-    assert (retried["offsets"], retried["told"]) == ([20, 30], ["metrics"])  # what it committed before it failed is new
+    # What a try committed before it failed is new.
+    assert (retried["offsets"], retried["told"]) == ([20, 30], ["tidecast.metrics"])
 
 
 def test_one_ingest_goes_on_at_a_time_also_where_a_backfill_has_many_runs_at_once(parsed):
@@ -183,6 +184,13 @@ def test_one_ingest_goes_on_at_a_time_also_where_a_backfill_has_many_runs_at_onc
 def test_an_ingest_asks_for_the_newest_drifts_of_its_jobs_and_not_for_all_there_ever_were(found):
     drifts = found["ingests"]["drifts"]
     assert drifts["newest"] == 99_999 and 0 < drifts["many"] == 50 * drifts["jobs"]
+
+
+def test_assets_of_a_neighbour_and_of_an_earlier_release_keep_none_of_ours_from_being_active(found):
+    """An ingest begins only where the asset that it reads is active, and of each name and address only one is."""
+    beside = found["neighbours"]
+    assert beside["theirs"] == ["drift", "metrics"]
+    assert beside["with ours"] == ["drift", "metrics", "tidecast.drift", "tidecast.metrics"]
 
 
 def test_a_topic_in_trouble_fails_the_ingest_behind_the_events_of_the_others(found):
@@ -257,7 +265,7 @@ def test_the_console_is_in_airflows_menu_and_says_that_there_is_no_broker(found)
 
 def test_the_console_reads_drifts_and_plans_from_airflows_database(found):
     newest, before = found["console"]["drifts"]
-    assert (newest["name"], newest["extra"]["factor"], before["extra"]["factor"]) == ("drift", 1.5, 1.3)
+    assert (newest["name"], newest["extra"]["factor"], before["extra"]["factor"]) == ("tidecast.drift", 1.5, 1.3)
     assert newest["timestamp"] > before["timestamp"]
     assert found["console"]["advice"] == {}, "no plan was ever made here"
 

@@ -610,14 +610,14 @@ def test_a_lake_that_is_gone_is_said_once_and_its_alerts_go_on(lake, capsys):
 
 
 def test_the_newest_drift_of_each_job_is_taken_from_the_asset_events():
-    def event(job, timestamp, name="drift", **more):
+    def event(job, timestamp, name="tidecast.drift", **more):
         return {"name": name, "timestamp": timestamp, "extra": {**DRIFTED, "job": job, "factor": 1.3, **more}}
 
     found = newest_drifts([
         event("a", "2027-01-15T08:00:00Z"), event("a", "2027-01-14T08:00:00Z", factor=9),
-        event("b", "2027-01-15T08:00:00.5+00:00", factor=0.7), {"name": "drift", "extra": None}, {},
+        event("b", "2027-01-15T08:00:00.5+00:00", factor=0.7), {"name": "tidecast.drift", "extra": None}, {},
         event("c", "yesterday"),
-        event("e", "2027-01-15T08:00:00Z", factor="much"), event("d", "2027-01-15T08:00:00Z", name="metrics"),
+        event("e", "2027-01-15T08:00:00Z", factor="much"), event("d", "2027-01-15T08:00:00Z", name="tidecast.metrics"),
     ])  # fmt: skip
     assert {job: (one.reported, one.factor) for job, one in found.items()} == {
         "a": (1.8e9, 1.3), "b": (1.8e9 + 0.5, 0.7),
