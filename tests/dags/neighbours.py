@@ -1,6 +1,10 @@
-"""Puts our DAGs beside another team's, and beside what an earlier release left; writes which assets then are active."""
+"""Puts our DAGs beside another team's, and beside what an earlier release left; writes which assets then are active.
+
+The bundles are those of docs/deploy.md.
+"""
 
 import json
+import os
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +17,7 @@ from airflow.utils.session import create_session
 from sqlalchemy import select
 
 from configs.settings import ROOT
+from tests.fakes.page_blocks import blocks
 
 THEIRS = """
 from airflow.sdk import DAG, Asset
@@ -34,12 +39,14 @@ def active(bundle: Any, *files: Path) -> list[str]:
 
 
 if __name__ == "__main__":
+    (bundles,) = (block.text for block in blocks("json") if "classpath" in block.text)
+    os.environ["AIRFLOW__DAG_PROCESSOR__DAG_BUNDLE_CONFIG_LIST"] = bundles.replace("/opt/tidecast", str(ROOT))
     manager = DagBundlesManager()
     manager.sync_bundles_to_db()
-    bundle = next(iter(manager.get_all_dag_bundles()))
+    beside, ours = manager.get_bundle("dags-folder"), manager.get_bundle("tidecast")
     with TemporaryDirectory() as folder:
         theirs = Path(folder) / "theirs.py"
         theirs.write_text(THEIRS)
-        found = {"theirs": active(bundle, theirs)}
-    found["with ours"] = active(bundle, *(ROOT / "dags" / f"{dag}.py" for dag in OURS))
+        found = {"theirs": active(beside, theirs)}
+    found["with ours"] = active(ours, *(ours.path / f"{dag}.py" for dag in OURS))
     Path(sys.argv[1]).write_text(json.dumps(found))
