@@ -3,7 +3,8 @@
 Runs every hour, or by hand with a partition. A partition is the name of what one run takes: an event hour
 (`2014-10-22T04`) or an interval of event hours (`2014-09-24T04/2014-10-22T04`). It does not select records by time. The
 first run with a name takes everything that has come since the last run. Another run with the same name reads the same
-offsets again, changes nothing and trains nothing.
+offsets again, changes nothing and trains nothing. So does a run that has ended and is cleared, but it reports its
+metrics once more, and the training that this starts leaves out jobs whose load is known.
 
 Records that break a rule go to the table `quarantine`, with the reasons. If new metrics were stored, the asset
 `tidecast.metrics` says so, and that starts the training of forecasters. If a load or the error of its forecasts has
@@ -62,8 +63,8 @@ def ingest_metrics() -> None:
     ) -> dict[str, Any]:
         """Take what a partition names from Kafka into the lake, and report new metrics and drifts as asset events.
 
-        An ingest that stored no metrics and a re-run send no event, so they start no training. A drift that an earlier
-        event reported is not reported again.
+        An ingest that stored no metrics and a re-run send no event, so they start no training; a run that is cleared
+        sends its own again. A drift that an earlier event reported is not reported again.
 
         Returns:
             By topic, numbers of records `read`, `stored` and `quarantined`; `warnings` (by column, stored records that
@@ -85,7 +86,7 @@ def ingest_metrics() -> None:
         newest = inlet_events[DRIFT].ascending(False).limit(DRIFTS_EACH * max(len(JOBS), 1))
         reported = [event.extra for event in newest]
         counts, drifts = ingest(name, params["skip_lost"], reported)
-        # A later try has to report what an earlier one stored.
+        # A later try has to report what an earlier one stored. It cannot tell whether that had failed or was cleared.
         repeated = counts["metrics"]["again"] and ti.try_number == 1
         if counts["metrics"]["stored"] and not repeated:
             outlet_events[METRICS_STORED].add(METRICS, extra={"partition": name, **counts["metrics"]})

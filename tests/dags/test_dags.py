@@ -173,7 +173,7 @@ def test_an_ingest_by_hand_takes_nothing_from_the_hourly_one_and_a_repeat_starts
     assert [run["offsets"] for run in new] == [[0, 10], [10, 20], [20, 30], [30, 40], [40, 50]]
     assert all(run["told"] == ["tidecast.metrics"] for run in new)
     assert (repeat["offsets"], repeat["told"]) == (hour_again["offsets"], hour_again["told"]) == ([20, 30], [])
-    # What a try committed before it failed is new.
+    # What a try committed before it failed is new; of a run that is cleared after its end it is reported once more.
     assert (retried["offsets"], retried["told"]) == ([20, 30], ["tidecast.metrics"])
 
 
