@@ -68,8 +68,9 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
 
     Returns:
         What was replayed: `trace`, `unit`, `step_s`, `lead_s`, `engine` ("restart" or "spark"), `latency_target_s`,
-        `executors` (`least`, `most`, `at_peak`), `test` (`begins`, `seconds`, `mean_rps`), `seeds`; by policy
-        `policies` (list of `TraceResult.points`, one per value of its tuned parameter) and `settings`
+        `executors` (`least`, `most`, and `at_peak`, how many process the load's 99.9 % quantile, `peak_rps` in
+        records/s, without a backlog; None: not even `most`), `test` (`begins`, `seconds`, `mean_rps`), `seeds`; by
+        policy `policies` (list of `TraceResult.points`, one per value of its tuned parameter) and `settings`
         (hyper-parameters). By allowed violation ("0.001", "0.01", "0.05": share of seconds over the latency target) and
         policy, in executor-hours, means over the seeds: `cheapest_at_violation` (None where the policy never keeps it;
         also "bound", which no policy can go below) and `between` ([lowest, highest] seed). `ablation`: by planner of
@@ -86,7 +87,8 @@ def backtest_to_json(trace: NamedLoad, result: TraceResult, left_out: dict[str, 
     figures = {
         "trace": trace.name, "unit": trace.unit, "step_s": trace.series.step_s, "lead_s": setup.lead_s,
         "engine": "restart" if job.restart_s else "spark", "latency_target_s": job.latency_target_s,
-        "executors": {"least": job.least, "most": job.most, "at_peak": setup.peak_executors},
+        "executors": {"least": job.least, "most": job.most, "at_peak": setup.executors_at_peak(trace.series)},
+        "peak_rps": setup.peak_rps(trace.series),
         "test": {
             "begins": scenario.begins_s + warm_s, "seconds": scenario.seconds - warm_s,
             "mean_rps": float(scenario.rate[warm_s:].mean()),

@@ -25,11 +25,14 @@ def describe_backtest(backtest: dict[str, Any]) -> str:
         backtest: as from `report.backtest_to_json`.
     """
     days, bounds = backtest["test"]["seconds"] / 86400, backtest["executors"]
+    rps, carriers = backtest["peak_rps"], bounds["at_peak"]
+    carry = {None: f"not even {bounds['most']} carry", 1: "1 carries"}.get(carriers, f"{carriers} carry")
+    peak = f"{carry} the peak of {number(rps) if rps >= 100 else f'{rps:.3g}'} records/s"
     engine = "restarts at every change" if backtest["engine"] == "restart" else "does not restart"
     return (
         f"{backtest['trace']}: the newest {days:.2g} days in steps of {format_step(backtest['step_s'])}; executors "
-        f"take {backtest['lead_s']:g} s to come, {bounds['least']} to {bounds['most']} of them, {bounds['at_peak']} "
-        f"carry the peak; the engine {engine}; target {backtest['latency_target_s']:g} s, {backtest['seeds']} seeds"
+        f"take {backtest['lead_s']:g} s to come, {bounds['least']} to {bounds['most']} of them, {peak}; "
+        f"the engine {engine}; target {backtest['latency_target_s']:g} s, {backtest['seeds']} seeds"
     )
 
 

@@ -42,7 +42,10 @@ def backtest(
     as_is: Annotated[bool, typer.Option("--as-is", help="The trace is in records/s of the job: no scaling.")] = False,
     executors: Annotated[
         int | None,
-        typer.Option(min=1, help="How many the 99.9 % quantile needs; half of the job's most, else 20, by default."),
+        typer.Option(
+            min=1,
+            help="How many the 99.9 % quantile is scaled to need; half of the job's most, else 20, by default.",
+        ),
     ] = None,
     agent: Annotated[Path | None, typer.Option(help="JSON of a trained DQN policy, for the policy dqn.")] = None,
     engine: Annotated[str, typer.Option(help="spark, or restart for one that restarts at every change.")] = "spark",

@@ -33,7 +33,8 @@ class Setup:
 
     Attributes:
         lead_s: seconds from an executor's request until it is registered; if the engine restarts, what a restart takes.
-        executors: that carry the trace's 99.9 % quantile at full use; None: half of a given job's most, else 20.
+        executors: that carry the trace's 99.9 % quantile at full use, by which it is scaled; None: half of a given
+            job's most, else 20.
         latency_target_s: seconds from event time to result.
         restarts: whether the engine restarts at every change.
         job: a fitted job; its own start-up delays hold where `lead_s` is their median within 1 %.
@@ -44,7 +45,8 @@ class Setup:
         every_s: most seconds between two looks, as a live job's learned policy decides more often than a backtest's.
 
     Raises:
-        TwinError: a lead time of 0 or above a day, `as_is` without a job, or executors beyond the job's.
+        TwinError: a lead time of 0 or above a day, `as_is` without a job or with `executors`, or executors beyond the
+            job's.
     """
 
     lead_s: float = 60.0
@@ -64,6 +66,11 @@ class Setup:
             raise TwinError(f"lead_s={self.lead_s}: seconds above 0 and at most a day are expected")
         if self.as_is and self.job is None:
             raise TwinError("as_is without a job: whose records/s the trace is in must be known; name one with --job")
+        if self.as_is and self.executors is not None:
+            raise TwinError(
+                f"executors={self.executors} and as_is: a load that is not scaled needs what it needs. Leave out "
+                "--executors, or --as-is to have the load scaled to so many"
+            )
         if self.job is not None and self.executors is not None and not 1 <= self.executors <= self.job.most:
             raise TwinError(
                 f"executors={self.executors}: the job has 1 to {self.job.most}, which carry no more than that"
@@ -71,7 +78,7 @@ class Setup:
 
     @cached_property
     def peak_executors(self) -> int:
-        """Executors that carry the trace's 99.9 % quantile at full use: `executors`, or its default."""
+        """Executors that the trace is scaled to, unless it is taken as it is: `executors`, or its default."""
         if self.executors is not None:
             return self.executors
         return max(1, self.job.most // 2) if self.job else 20
@@ -164,8 +171,34 @@ class Setup:
         """
         if self.as_is:
             return 1.0
-        high = float(np.quantile(fill_gaps(series.values), PEAK_QUANTILE))
+        high = _peak(series)
         if high <= 0:
             raise TwinError(f"the trace's {PEAK_QUANTILE:.1%} quantile is {high:g}: it cannot be scaled to a job")
         capacity = stack([self.twin_job]).capacity(self.looks.batch_s)
         return float(capacity.sustained_rps(np.array([self.peak_executors]))[0]) / high
+
+    def peak_rps(self, series: Series) -> float:
+        """Return the records/s of the job that the trace's 99.9 % quantile (NaN filled linearly) stands for.
+
+        Raises:
+            TwinError: as `scale_factor`.
+        """
+        return self.scale_factor(series) * _peak(series)
+
+    def executors_at_peak(self, series: Series) -> int | None:
+        """Return the fewest executors, at least the job's least, that process `peak_rps` without a backlog.
+
+        None where not even the job's most do.
+
+        Raises:
+            TwinError: as `scale_factor`.
+        """
+        job = self.twin_job
+        bounds = np.array([job.least], float), np.array([job.most], float)
+        capacity = stack([job]).capacity(self.looks.batch_s)
+        needed, short = capacity.executors_for(np.array([self.peak_rps(series)]), *bounds)
+        return None if short[0] else int(needed[0])
+
+
+def _peak(series: Series) -> float:
+    return float(np.quantile(fill_gaps(series.values), PEAK_QUANTILE))

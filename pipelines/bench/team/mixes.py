@@ -43,7 +43,7 @@ class ForecastSeries(NamedTuple):
 def setup() -> Setup:
     """Return the setup of all jobs: one lead time, and one job, in whose records/s the loads are."""
     made = Setup(lead_s=LEAD_S, executors=CARRIED)
-    return replace(made, job=made.twin_job, as_is=True)
+    return replace(made, job=made.twin_job, executors=None, as_is=True)
 
 
 def draw_mix(seed: int) -> Mix:

@@ -14,7 +14,7 @@ from pipelines.backtest.in_parts import split_contenders
 from pipelines.backtest.job_file import read_job
 from pipelines.backtest.load import list_map_loads, read_load
 from pipelines.backtest.report import backtest
-from pipelines.backtest.text import format_hours, verdict_sentence
+from pipelines.backtest.text import describe_backtest, format_hours, verdict_sentence
 from pipelines.cli.app import app
 from pipelines.traces.trace_file import TraceError
 
@@ -109,12 +109,12 @@ def test_table_and_page_say_what_was_found(run):
     assert "What the forecast is worth" in page and "cost-0" in page
 
 
-def of_job(run, tmp_path, job, *options):
+def of_job(run, tmp_path, job, *options, load="toy.csv"):
     """The figures of a small backtest of a fitted job."""
     (tmp_path / "job.json").write_text(json.dumps(job))
     asked = ["--policies", "static", "--seeds", "1", "--knobs", "2", "--job", str(tmp_path / "job.json")]
     written = ["--processes", "1", "--json", str(tmp_path / "found.json")]
-    done = CliRunner().invoke(app, ["backtest", str(run[0] / "toy.csv"), *asked, *options, *written])
+    done = CliRunner().invoke(app, ["backtest", str(run[0] / load), *asked, *options, *written])
     assert done.exit_code == 0, done.output
     return json.loads((tmp_path / "found.json").read_text())["data"]
 
@@ -124,6 +124,20 @@ def test_a_fitted_job_has_its_latency_target_or_the_given_one_and_its_median_sta
     own, given = of_job(run, tmp_path, job), of_job(run, tmp_path, job, "--target-s", "20")
     assert (own["lead_s"], own["latency_target_s"], given["latency_target_s"]) == (7, 6, 20)
     assert Setup(lead_s=own["lead_s"], job=TwinJob(0.5, 0.005, startup_s=(5.0, 9.0))).twin_job.startup_s == (5.0, 9.0)
+
+
+def test_a_load_in_records_a_minute_is_seen_by_its_peak(run, tmp_path):
+    header, *rows = (run[0] / "toy.csv").read_text().splitlines()
+    by_minute = [f"{moment},{60 * float(value):.0f}" for moment, value in (row.split(",") for row in rows)]
+    (run[0] / "minutes.csv").write_text("\n".join([header, *by_minute]) + "\n")
+    own = of_job(run, tmp_path, JOB, "--as-is")
+    assert own["executors"] == {"least": 1, "most": 10, "at_peak": 1}
+    assert "1 to 10 of them, 1 carries the peak of 160 records/s" in describe_backtest(own)
+    wrong = of_job(run, tmp_path, JOB, "--as-is", load="minutes.csv")
+    assert "1 to 10 of them, not even 10 carry the peak of 9,600 records/s" in describe_backtest(wrong)
+    for load in ("toy.csv", "minutes.csv"):
+        scaled = describe_backtest(of_job(run, tmp_path, JOB, "--executors", "4", load=load))
+        assert "4 carry the peak of 7" in scaled
 
 
 def test_a_latency_target_of_nothing_is_refused():

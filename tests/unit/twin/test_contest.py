@@ -214,6 +214,23 @@ def test_a_load_in_a_jobs_own_records_needs_the_job():
         Setup(as_is=True)
 
 
+def test_a_load_in_a_jobs_own_records_needs_what_it_needs():
+    job = TwinJob(0.5, 0.005, least=2, most=8)  # an executor processes 175 records/s in batches of 4 s
+    own = Setup(job=job, as_is=True)
+    rates = {100.0: 2, 3.5 * 175: 4, 8 * 175: 8, 8 * 175 + 1: None}
+    loads = {rps: Series(0.0, STEP, np.array([rps, np.nan, rps])) for rps in rates}
+    assert {rps: own.executors_at_peak(load) for rps, load in loads.items()} == rates
+    assert [own.peak_rps(load) for load in loads.values()] == list(rates)
+    scaled = Setup(job=job, executors=5)
+    assert [scaled.executors_at_peak(load) for load in loads.values()] == [5] * 4
+    assert scaled.peak_rps(loads[100.0]) == pytest.approx(5 * 175, rel=0.02)
+
+
+def test_a_load_is_not_both_scaled_to_executors_and_taken_as_it_is():
+    with pytest.raises(TwinError, match=r"executors=3 and as_is: .* Leave out --executors, or --as-is"):
+        Setup(job=TwinJob(0.5, 0.005), executors=3, as_is=True)
+
+
 def test_every_executor_that_is_asked_for_comes_and_is_paid():
     job = TwinJob(0.5, 0.006, most=100, tasks=4000, startup_s=(60.0,))
     load = Load(np.arange(0, 1201 * 100.0, 100.0)[None], np.zeros(1, np.int64))
