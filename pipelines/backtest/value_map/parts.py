@@ -5,18 +5,16 @@ from __future__ import annotations
 import hashlib
 import math
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from configs.errors import SettingsError
 from models.twin.experiment.setup import Setup
 from pipelines.backtest.load import NamedLoad
-from pipelines.figures.form import read_figure
+from pipelines.figures.resumed import read_resumed
 
 SAME = ("traces", "violations", "test_days", "seeds", "knobs", "policies", "setup", "digests")
-UNKNOWN = "unknown"
 NUMBERS = ("hours", "ratio", "captured")
 
 
@@ -52,31 +50,15 @@ def read_parts(file: Path, wanted: dict[str, Any]) -> dict[float, dict[str, Any]
         KeyError: a part of the map lacks a key.
         OSError: it cannot be read.
     """
-    if not file.exists():
+    data = read_resumed(file, {name: wanted[name] for name in SAME})
+    if not data:
         return {}
-    data = read_figure(file).data
-    held, asked = (dict(_leaves({name: one.get(name, UNKNOWN) for name in SAME})) for one in (data, wanted))
-    for name in {**asked, **held}:
-        if held.get(name, UNKNOWN) != asked.get(name, UNKNOWN):
-            raise SettingsError(
-                f"{file} holds a map with {name} {held.get(name, UNKNOWN)}, and {asked.get(name)} is asked for. "
-                "Name another --json file, or leave --resume out."
-            )
     cells, defaults = map(_cell, data["cells"]), [one | {"ratio": _numbers(one["ratio"])} for one in data["as_shipped"]]
     parts: dict[float, dict[str, Any]] = {lead_s: {"cells": [], "as_shipped": []} for lead_s in data["leads_s"]}
     for key, rows in (("cells", cells), ("as_shipped", defaults)):
         for row in rows:
             parts[row["lead_s"]][key].append(row)
     return parts
-
-
-def _leaves(values: dict[str, Any], within: str = "") -> Iterator[tuple[str, Any]]:
-    """Each value that is no dict, and where it lies: ("setup.executors", 4)."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _leaves(value, f"{within}{name}.")
-        else:
-            yield f"{within}{name}", value
 
 
 def _cell(cell: dict[str, Any]) -> dict[str, Any]:

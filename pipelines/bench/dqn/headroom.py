@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -31,6 +30,7 @@ from models.twin.headroom.parts import Actions, PartOutcomes, best_by_part, simu
 from models.twin.sim.given import Looks
 from pipelines.backtest.load import NamedLoad, read_load
 from pipelines.bench.dqn.headroom_tables import BUDGETS, summarise_headroom
+from pipelines.figures.resumed import read_resumed
 
 SCALINGS = (1.0, 0.8)
 """True exponents of the capacity; policies believe 1, and the service time to be twice what it is."""
@@ -86,19 +86,23 @@ def measure_headroom(
         leads_s: lead times, seconds.
         days: most days of each load, its newest.
         kept: file of a figure of this command, whose lead times are not computed again.
-        save: called with the figures after each lead time.
+        save: called after each lead time with the figures of these and of all that the file has.
 
     Returns:
         `cells`, one per load, lead time, exponent of the capacity and budget (`judge_headroom`), what
-        `summarise_headroom` makes of them, `days`, and `leads_s`.
+        `summarise_headroom` makes of them, `days`, `digests` (by load), and `leads_s`.
 
     Raises:
         SeriesError, TraceError: a load cannot be read.
         TwinError: a load is too short, or has gaps.
-        OSError, ValueError: `kept` cannot be read.
+        SettingsError: `kept` is of other loads or days, or does not say of which.
+        FigureError: it holds no figure.
+        OSError: it cannot be read.
     """
     named = [read_load(name) for name in loads]
-    known = json.loads(kept.read_text())["data"] if kept is not None and kept.is_file() else {}
+    # Actions are learned from all loads together, so that a cell hangs on each of them.
+    asked = {"days": days, "digests": {one.name: one.series.digest for one in named}}
+    known = read_resumed(kept, asked)
     cells, done = known.get("cells", []), known.get("leads_s", [])
     said: dict[tuple[str, int], dict[str, IssuedForecasts]] = {}
     for lead_s in leads_s:
@@ -107,12 +111,12 @@ def measure_headroom(
             setups = [plain, *(replace(plain, job=replace(plain.twin_job, scaling=power)) for power in SCALINGS[1:])]
             cells += judge_headroom([[_scenario(one, setup, said) for one in named] for setup in setups])
             done.append(lead_s)
-        save(_figures(cells, done, days))
-    return _figures(cells, done, days)
+        save(_figures(cells, done, asked))
+    return _figures([cell for cell in cells if cell["lead_s"] in leads_s], list(leads_s), asked)
 
 
-def _figures(cells: list[dict[str, Any]], done: list[float], days: float) -> dict[str, Any]:
-    return {**summarise_headroom(cells), "days": days, "leads_s": done, "cells": cells}
+def _figures(cells: list[dict[str, Any]], done: list[float], asked: dict[str, Any]) -> dict[str, Any]:
+    return {**summarise_headroom(cells), **asked, "leads_s": done, "cells": cells}
 
 
 def _scenario(one: NamedLoad, setup: Setup, said: dict[tuple[str, int], dict[str, IssuedForecasts]]) -> Scenario:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Sequence
 from concurrent.futures import as_completed
 from contextlib import ExitStack
@@ -22,6 +21,7 @@ from models.twin.sim.job import TwinError
 from pipelines.backtest.load import read_load
 from pipelines.bench.twin.drawn import FEW_LEADS, SEEDS, believed_lead_s, half_of, label_of
 from pipelines.bench.twin.lead_change import measure_change, summarise_change
+from pipelines.figures.resumed import UNKNOWN, read_resumed, refuse_other
 from pipelines.figures.written import find_commit
 from pipelines.workers import worker_pool
 
@@ -48,21 +48,22 @@ def measure_promise(
     Returns:
         What `judge_together` makes of all cells; `leads`, the same by lead time (rows of a table), and `halves`, of
         either half of the loads (by a hash of their names); `beside_defaults`, executor-hours ÷ those of shipped
-        policies, median of `n_defaults`; `change`, see `measure_change`; and `parts`, one per load and lead time:
-        `commit`, `load`, `lead_s`, `believed_s` (what the contract states), `cells` (fields of `SteeredCell`, and
-        `judged`), `defaults` (fields of `DefaultCell`), and `why` nothing was judged ("" if it was).
+        policies, median of `n_defaults`; `days`; `digests`, by load; `change`, see `measure_change`; and `parts`, one
+        per load and lead time: `commit`, `load`, `lead_s`, `believed_s` (what the contract states), `cells` (fields of
+        `SteeredCell`, and `judged`), `defaults` (fields of `DefaultCell`), and `why` nothing was judged ("" if it was).
 
     Raises:
-        SeriesError, TraceError: a load cannot be read; those before it are printed.
-        OSError, ValueError: `kept` cannot be read.
+        SeriesError, TraceError: a load cannot be read.
+        SettingsError: `kept` is of other days or has a load that is another one now, or does not say so.
+        FigureError: it holds no figure.
+        OSError: it cannot be read.
     """
     asked = list(product(leads_s, map(label_of, loads)))
-    known = _known(kept)
-    # Parts of before lead times were learned do not say what the contract states.
-    learned = [part for part in known.get("parts", []) if "believed_s" in part]
-    parts = [part for part in learned if (part["lead_s"], part["load"]) in asked]
+    of = {"days": days, "digests": {label_of(name): read_load(name).series.digest for name in loads}}
+    known = _known(kept, of)
+    parts = [part for part in known.get("parts", []) if (part["lead_s"], part["load"]) in asked]
     changed = known.get("change", {}).get("parts", [])
-    change = measure_change(loads, changed, lambda found: save(_figures(parts, asked, days, summarise_change(found))))
+    change = measure_change(loads, changed, lambda found: save(_figures(parts, asked, of, summarise_change(found))))
     done = {(part["lead_s"], part["load"]) for part in parts}
     with ExitStack() as stack:
         # Each has its process, which keeps the forecasts: they are the same at every lead time.
@@ -76,12 +77,12 @@ def measure_promise(
             for part in found.result():
                 print("\n".join(_lines(part)), flush=True)
                 parts.append(part)
-            save(_figures(parts, asked, days, change))
-    return _figures(parts, asked, days, change)
+            save(_figures(parts, asked, of, change))
+    return _figures(parts, asked, of, change)
 
 
 def _figures(
-    parts: list[dict[str, Any]], asked: list[tuple[float, str]], days: float, change: dict[str, Any]
+    parts: list[dict[str, Any]], asked: list[tuple[float, str]], of: dict[str, Any], change: dict[str, Any]
 ) -> dict[str, Any]:
     parts = sorted(parts, key=lambda part: asked.index((part["lead_s"], part["load"])))
     cells = [cell for part in parts for cell in part["cells"]]
@@ -92,7 +93,7 @@ def _figures(
     return {
         **judge_together(cells), "leads": [_row(lead_s, found) for lead_s, found in leads.items()],
         "halves": halves, "beside_defaults": float(np.median(ratios)) if ratios else None, "n_defaults": len(ratios),
-        "days": days, "change": change, "parts": parts,
+        **of, "change": change, "parts": parts,
     }  # fmt: skip
 
 
@@ -158,11 +159,16 @@ def judge_together(cells: Sequence[dict[str, Any]]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _known(kept: Path | None) -> dict[str, Any]:
-    if kept is None or not kept.is_file():
-        return {}
-    data: dict[str, Any] = json.loads(kept.read_text())["data"]
-    return data
+def _known(kept: Path | None, of: dict[str, Any]) -> dict[str, Any]:
+    """What the file has, unless of other days or of loads that are others now; each load is judged by itself."""
+    known = read_resumed(kept, {"days": of["days"]})
+    if kept is not None and known:
+        parts = [*known.get("parts", []), *known.get("change", {}).get("parts", [])]
+        measured = {part["load"] for part in parts} & set(of["digests"])
+        both = known.get("digests", {}), of["digests"]
+        held, asked = ({load: digests.get(load, UNKNOWN) for load in sorted(measured)} for digests in both)
+        refuse_other(kept, {"digests": held}, {"digests": asked})
+    return known
 
 
 def _lines(part: dict[str, Any]) -> list[str]:

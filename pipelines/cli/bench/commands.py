@@ -172,9 +172,11 @@ def measure_promise_kept(
     the promise when executors begin to take 60 s to start instead of 10.
 
     Raises:
-        SettingsError: `--resume` without `--json`, or a lead time that is no number above 0 (status 2).
+        SettingsError: `--resume` without `--json`, or from a file of other days or of a load that is another one now; a
+            lead time that is no number above 0 (status 2).
         SeriesError, TraceError: a load cannot be read (status 2).
-        OSError, ValueError: the JSON file cannot be read or written.
+        FigureError: the file to resume from is no file of figures (status 2).
+        OSError: the JSON file cannot be read or written.
     """
     from pipelines.backtest.load import list_map_loads
     from pipelines.bench.twin.promise import measure_promise

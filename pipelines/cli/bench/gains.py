@@ -26,9 +26,11 @@ def measure_gains(
     Prints a line per load, lead time, capacity and share of late seconds, all in the twin; half an hour and more.
 
     Raises:
-        SettingsError: `--resume` without `--json`, or a lead time that is no number above 0 (status 2).
+        SettingsError: `--resume` without `--json`, or from a file of other loads or days; a lead time that is no number
+            above 0 (status 2).
         SeriesError, TraceError, TwinError: a load cannot be read, or is too short (status 2).
-        OSError, ValueError: the JSON file cannot be read or written.
+        FigureError: the file to resume from is no file of figures (status 2).
+        OSError: the JSON file cannot be read or written.
     """
     from pipelines.backtest.load import RESTORED, list_map_loads
     from pipelines.bench.dqn.headroom import measure_headroom
@@ -42,3 +44,4 @@ def measure_gains(
         what, median, worst, _ = row.values()
         print(f"{what:<60}{median if isinstance(median, str) else f'{median:.3f}'} x mpc, at worst {worst}")
     print(f"in {found['above']} of {found['judged']} cells, where mpc is above 1.10 x the optimum")
+    write_figure(as_json, found)

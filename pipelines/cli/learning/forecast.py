@@ -77,7 +77,7 @@ def evaluate(
         if page is not None:
             raise typer.BadParameter(f"--page shows one series, and {len(files)} files are named. Name one.")
         names = resolve_models(split_names(models))
-        _print_summary(evaluate_files(files, read, names, horizon, jobs, print_progress), names, as_json)
+        _print_summary(evaluate_files(files, read, names, horizon, jobs, print_progress), names, horizon, as_json)
         return
     evaluation = evaluate_series(
         files[0].name, read(files[0]), horizon, split_names(models), report_progress=print_progress
@@ -106,7 +106,7 @@ def shipped_table(
 
     Raises:
         SeriesError, TraceError: a series is too short for the horizon; its file is gone or damaged (status 2).
-        SettingsError: an unknown model (status 2).
+        SettingsError: an unknown model, or the file to resume from is of other models or another horizon (status 2).
         FigureError: the file to resume from is no file of figures (status 2).
         OSError: the JSON file cannot be read or written.
     """
@@ -114,7 +114,8 @@ def shipped_table(
     from pipelines.bench.forecast.shipped_cells import evaluate_all_shipped
 
     names = resolve_models(split_names(models))
-    _print_summary(evaluate_all_shipped(names, horizon, jobs, print_progress, as_json, resume), names, as_json)
+    cells = evaluate_all_shipped(names, horizon, jobs, print_progress, as_json, resume)
+    _print_summary(cells, names, horizon, as_json)
 
 
 @app.command("breaks")
@@ -200,7 +201,7 @@ def repeat_published_table(
     print(format_table2(figures))
 
 
-def _print_summary(cells: list[dict[str, Any]], names: list[str], as_json: Path | None) -> None:
+def _print_summary(cells: list[dict[str, Any]], names: list[str], horizon: int, as_json: Path | None) -> None:
     from models.forecast.selection.catalogue import NAIVE
     from pipelines.bench.forecast.cells import summarise_model
     from pipelines.bench.forecast.evaluate import CHAMPION
@@ -211,6 +212,6 @@ def _print_summary(cells: list[dict[str, Any]], names: list[str], as_json: Path 
     sums = {name: summarise_model(cells, name) for name in [*names, CHAMPION] if name not in NAIVE}
     print(format_evaluations(cells, sums))
     networks = summarise_networks(cells)
-    write_figure(
-        as_json, {"cells": cells, "summary": sums, "series": series_rows(cells, list(sums)), "networks": networks}
-    )
+    asked = {"models": names, "horizon": horizon}
+    found = {"cells": cells, "summary": sums, "series": series_rows(cells, list(sums)), "networks": networks}
+    write_figure(as_json, {**asked, **found})

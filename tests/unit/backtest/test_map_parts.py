@@ -80,3 +80,8 @@ def test_a_map_of_a_release_that_noted_less_is_not_gone_on_with(tmp_path):
     file = write(tmp_path / "map.json", {**WANTED, "setup": None, "leads_s": [], "cells": [], "as_shipped": []})
     with pytest.raises(SettingsError, match="unknown, and"):
         read_parts(file, inputs())
+
+
+def test_another_commands_figure_is_not_gone_on_with(tmp_path):
+    with pytest.raises(SettingsError, match="unknown, and"):
+        read_parts(write(tmp_path / "list.json", []), WANTED)

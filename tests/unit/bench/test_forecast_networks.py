@@ -2,6 +2,7 @@
 
 import pytest
 
+from configs.errors import SettingsError
 from pipelines.bench.forecast import shipped_cells
 from pipelines.bench.forecast.networks import summarise_networks
 from pipelines.bench.twin.drawn import half_of
@@ -38,8 +39,8 @@ def test_a_table_that_was_broken_off_goes_on_with_the_cells_that_are_left(monkey
         evaluated.append(label)
         return {"cell": label, "models": {name: {} for name in models}, "skipped": {}}
 
-    def run(resume, models=("ridge", "blend")):
-        found = shipped_cells.evaluate_all_shipped(models, 12, 1, lambda line: None, file, resume)
+    def run(resume, models=("ridge", "blend"), horizon=12):
+        found = shipped_cells.evaluate_all_shipped(models, horizon, 1, lambda line: None, file, resume)
         return [cell["cell"] for cell in found]
 
     monkeypatch.setattr(shipped_cells, "evaluate_shipped", evaluate)
@@ -49,5 +50,11 @@ def test_a_table_that_was_broken_off_goes_on_with_the_cells_that_are_left(monkey
     stop_at.clear()
     assert run(resume=True) == evaluated == labels
     assert run(resume=True) == evaluated == labels
-    run(resume=True, models=("ridge", "blend", "theta"))
-    assert len(evaluated) == 2 * len(labels)  # of these models no cell was known
+    for other in ({"models": ("ridge", "blend", "theta")}, {"models": ("ridge",)}, {"horizon": 24}):
+        with pytest.raises(
+            SettingsError, match=rf"table\.json holds figures with {next(iter(other))} .*leave --resume out"
+        ):
+            run(resume=True, **other)  # the champion of fewer models is another one
+    assert evaluated == labels
+    run(resume=False, horizon=24)
+    assert run(resume=True, horizon=24) and len(evaluated) == 2 * len(labels)

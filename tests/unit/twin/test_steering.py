@@ -1,21 +1,24 @@
 """Steered by its promise, in the twin: a small load, and what must hold of every one."""
 
-import json
 from concurrent.futures import Future
 from functools import partial
+from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import pytest
 
+from configs.errors import SettingsError
 from models.forecast.core.series import Series
 from models.twin.experiment.benchmark import forecast_trace
 from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
 from models.twin.promise.steering import judge_steering, steps_after_history
 from models.twin.sim.job import TwinError
-from pipelines.backtest.load import list_map_loads
+from pipelines.backtest.load import list_map_loads, read_load
 from pipelines.bench.twin import promise
 from pipelines.bench.twin.drawn import believed_lead_s, half_of
+from pipelines.figures.form import Figure, read_figure
 
 
 @pytest.fixture(scope="module")
@@ -78,35 +81,94 @@ def test_the_contracts_lead_time_is_wrong_by_up_to_three_times_either_way():
     assert believed_lead_s("google 5min", 600.0) == pytest.approx(10 * believed_lead_s("google 5min", 60.0), rel=0.05)
 
 
-def test_it_goes_on_from_the_cells_that_a_file_has(tmp_path, monkeypatch):
-    file = tmp_path / "promise.json"
-    old = {name: value for name, value in part("c").items() if name != "believed_s"}  # its lead time was not learned
-    data = {"parts": [part("a"), part("a", 600.0), part("gone"), old], "change": {"parts": ["kept"]}}
-    file.write_text(json.dumps({"data": data}))
-    asked = []
+CHANGED = {"load": "gone.csv"}
 
-    class Here:
-        def __init__(self, *_, **__): ...
-        def __enter__(self):
-            return self
 
-        def __exit__(self, *_): ...
+@pytest.fixture
+def loads(tmp_path):
+    """Three files of a day, by name."""
+    values = {"b.csv": 1.0, "a.csv": 2.0, "c.csv": 3.0}
+    for name, value in values.items():
+        rows = [f"{3600 * hour},{value + hour % 5}" for hour in range(24)]
+        (tmp_path / name).write_text("\n".join(["time,load", *rows]) + "\n")
+    return {name: str(tmp_path / name) for name in values}
 
-        def submit(self, _judge, names, lead_s, _days):
-            asked.append((names, lead_s))
-            done = Future()
-            done.set_result([part(name, lead_s, "too short" if name == "b" else "") for name in names])
-            return done
 
+class Here:
+    """A pool whose work is done at once, and noted."""
+
+    asked: ClassVar[list[tuple[list[str], float]]] = []
+
+    def __init__(self, *_, **__): ...
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_): ...
+
+    def submit(self, _judge, paths, lead_s, _days):
+        names = [Path(path).name for path in paths]
+        self.asked.append((names, lead_s))
+        done = Future()
+        done.set_result([part(name, lead_s, "too short" if name == "b.csv" else "") for name in names])
+        return done
+
+
+@pytest.fixture
+def kept(tmp_path, loads, monkeypatch):
+    """A figure of `tidecast bench promise` that was broken off."""
+    digests = {name: read_load(path).series.digest for name, path in loads.items()}
+    parts = [part("a.csv"), part("a.csv", 600.0), part("gone.csv")]
+    data = {"days": 14.0, "digests": {**digests, "gone.csv": "f"}, "parts": parts, "change": {"parts": [CHANGED]}}
     monkeypatch.setattr(promise, "worker_pool", Here)
     monkeypatch.setattr(promise, "measure_change", lambda loads, known, _save: {"asked": loads, "known": known})
-    found = promise.measure_promise(["b", "a", "c"], [60.0, 600.0], 14.0, file)
-    assert asked == [(["b", "c"], 60.0), (["b", "c"], 600.0)]  # the other half has all that it needs
-    assert [(one["load"], one["lead_s"]) for one in found["parts"]][:3] == [("b", 60.0), ("a", 60.0), ("c", 60.0)]
+    monkeypatch.setattr(Here, "asked", [])
+    return write(tmp_path / "promise.json", data)
+
+
+def write(path, data):
+    path.write_text(Figure("tidecast bench promise", None, "2026-11-21", "2 cores", 1.0, [], data).to_text())
+    return path
+
+
+def test_it_goes_on_from_the_cells_that_a_file_has(loads, kept):
+    found = promise.measure_promise([*loads.values()], [60.0, 600.0], 14.0, kept)
+    # The other half has all that it needs.
+    assert Here.asked == [(["b.csv", "c.csv"], 60.0), (["b.csv", "c.csv"], 600.0)]
+    assert [(one["load"], one["lead_s"]) for one in found["parts"]][:3] == [
+        ("b.csv", 60.0), ("a.csv", 60.0), ("c.csv", 60.0),
+    ]  # fmt: skip
     assert found["n"] == 4 and [row["cells judged"] for row in found["leads"]] == [2, 2]
     assert found["beside_defaults"] == pytest.approx(0.55) and found["n_defaults"] == 4
     assert sum(half["n"] for half in found["halves"].values()) == 4
-    assert found["change"] == {"asked": ["b", "a", "c"], "known": ["kept"]}
+    assert found["change"] == {"asked": [*loads.values()], "known": [CHANGED]}
+    assert found["days"] == 14.0 and set(found["digests"]) == set(loads)
+
+
+def refused(named, loads, kept, days=14.0):
+    with pytest.raises(
+        SettingsError, match=rf"promise\.json holds figures with {named} is asked for.*leave --resume out"
+    ):
+        promise.measure_promise([*loads.values()], [60.0], days, kept)
+    assert Here.asked == []
+
+
+def test_it_does_not_go_on_from_other_days(loads, kept):
+    refused(r"days 14\.0, and 2\.0", loads, kept, days=2.0)
+
+
+def test_it_does_not_go_on_where_a_load_that_was_judged_is_another_one_now(loads, kept):
+    Path(loads["c.csv"]).write_text(Path(loads["b.csv"]).read_text())  # of which the file has nothing
+    promise.measure_promise([*loads.values()], [60.0], 14.0, kept)
+    Here.asked.clear()
+    Path(loads["a.csv"]).write_text(Path(loads["b.csv"]).read_text())
+    refused(r"digests\.a\.csv \w+, and \w+", loads, kept)
+
+
+def test_it_does_not_go_on_where_it_is_not_said_which_loads_were_judged(loads, kept, tmp_path):
+    data = read_figure(kept).data
+    del data["digests"]  # as an earlier release left it
+    refused(r"digests\.a\.csv unknown, and \w+", loads, write(tmp_path / "promise.json", data))
+    refused(r"days unknown, and 14\.0", loads, write(tmp_path / "promise.json", []))
 
 
 def test_what_is_drawn_for_a_load_in_a_file_does_not_depend_on_its_folder():
