@@ -19,13 +19,14 @@ def fit(
         list[str] | None, typer.Argument(help="Folders of runs, or their names under var/runs; all by default.")
     ] = None,
     job: Annotated[str, typer.Option(help="Whose twin it is.", callback=checked_job)] = "word_count",
-    lake: Annotated[bool, typer.Option("--lake", help="Fit to the lake instead; the runs are only checked.")] = False,
+    lake: Annotated[bool, typer.Option("--lake", help="Fit to the lake instead, and compare runs with that.")] = False,
     as_json: JsonFile = None,
 ) -> None:
     """Fit a job's simulator to finished runs, check it on each by a fit to the others, and store it in var/twins.
 
     Prints the fitted values with 95 % intervals and, per run, the error of lag, latency and executors (share of the
     measured range) and the seconds over the latency target, measured and simulated. Replaces `var/twins/<job>.json`.
+    With `--lake` runs are compared with the fit to the lake, which may hold them, so that this is no such check.
 
     Raises:
         RunError, EventLogError: a run that was named cannot be read; others are passed over (status 2).
@@ -49,10 +50,9 @@ def fit(
         fitted = judge.fit_runs(finished)
         compared = judge.cross_validate(finished) if len(finished) > 1 else []
     print(judge.format_fit(fitted))
-    print(judge.format_comparisons(compared) if compared else "one run: no other to check it on")
+    print(judge.format_comparisons(compared, held_out=not lake))
     print(f"stored: {write_fit(fitted, job, var / 'twins')}")
-    figures = {**fit_to_json(fitted), "comparisons": compared, "runs": judge.comparison_rows(compared)}
-    write_figure(as_json, {**figures, "near": judge.share_near(compared)} if compared else figures)
+    write_figure(as_json, {**fit_to_json(fitted), **judge.comparison_figures(compared, held_out=not lake)})
 
 
 @app.command("recordings")

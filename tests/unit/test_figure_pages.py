@@ -134,6 +134,8 @@ def test_what_is_measured_may_be_a_ratio_or_a_difference():
         ("tidecast backtest map --quick", "tidecast backtest map"),
         ("tidecast backtest --lead-s 60 map a.csv", "tidecast backtest map"),
         ("tidecast backtest google", "tidecast backtest"),
+        ("tidecast twin fit 20261122-160220-mpc", "tidecast twin fit"),
+        ("tidecast twin fit --job orders --lake", "tidecast twin fit --lake"),
         ("tidecast models list orders", None),
     ],
 )

@@ -1,4 +1,4 @@
-"""How well a fitted twin reproduces runs, in figures and words: each is compared with a twin fitted to the others."""
+"""How well a fitted twin reproduces runs, in figures and words: as a rule each by a twin fitted to the others."""
 
 from __future__ import annotations
 
@@ -140,13 +140,37 @@ def format_fit(fitted: Fitted) -> str:
     return "\n".join(lines)
 
 
-def format_comparisons(comparisons: Sequence[Mapping[str, Any]]) -> str:
-    """Format comparisons (as from `compare_with_twin`, at least one) as text: a line per run, then how often near."""
+def comparison_figures(comparisons: Sequence[Mapping[str, Any]], held_out: bool) -> dict[str, Any]:
+    """Return comparisons as JSON values: `comparisons` and `held_out`, and what they come to where they are a check.
+
+    Args:
+        comparisons: as from `compare_with_twin`.
+        held_out: whether each run's twin was not fitted to it; only then there are `runs` (rows of a table) and, of
+            one run or more, `near` (see `share_near`).
+    """
+    figures: dict[str, Any] = {"comparisons": comparisons, "held_out": held_out}
+    if held_out:
+        figures["runs"] = comparison_rows(comparisons)
+        if comparisons:
+            figures["near"] = share_near(comparisons)
+    return figures
+
+
+def format_comparisons(comparisons: Sequence[Mapping[str, Any]], held_out: bool) -> str:
+    """Format comparisons as text: with what the runs are compared, a line per run, then how often near.
+
+    Args:
+        comparisons: as from `compare_with_twin`.
+        held_out: whether each run's twin was fitted to the others; else it is the one that was fitted to the lake.
+    """
+    if not comparisons:
+        return "one run: no other to check it on" if held_out else "no run to check it on"
+    other = "a twin fitted to the others" if held_out else "the twin fitted to the lake, which may hold these runs"
     near = share_near(comparisons)
     within = ", ".join(f"{name.removesuffix('_s')} {near[name]:.0%}" for name in JUDGED)
     return "\n".join([
-        "each run against a twin fitted to the others: root mean square error / measured range, of the mean of the "
-        "twin's runs (of one run)",
+        f"each run against {other}: root mean square error / measured range, of the mean of the twin's runs (of one "
+        "run)",
         *of_rows(comparison_rows(comparisons)),
         f"within {NEAR:.0%} of the range: {within} of {near['runs']} runs; late seconds near in {near['late']:.0%}",
     ])  # fmt: skip

@@ -1,6 +1,6 @@
 """How often a fitted twin comes near to real runs."""
 
-from pipelines.backtest.fit.judge import comparison_rows, format_comparisons, share_near
+from pipelines.backtest.fit.judge import comparison_figures, comparison_rows, format_comparisons, share_near
 
 
 def compared(lag, latency, late, twin, seconds=400, trace="taxi"):
@@ -31,5 +31,19 @@ def test_it_is_told_run_by_run_and_in_all():
         "run": "a-run", "policy": "mpc", "trace": "google", "s": "400", "lag": "10 % (20 %)", "latency": "- (20 %)",
         "executors": "5 % (20 %)", "late s, measured / twin": "20 / 25.1",
     }  # fmt: skip
-    said = format_comparisons(RUNS)
+    said = format_comparisons(RUNS, held_out=True)
+    assert said.startswith("each run against a twin fitted to the others: ")
     assert said.endswith("lag 75%, latency 50%, executors 100% of 4 runs; late seconds near in 50%")
+
+
+def test_runs_that_a_twin_may_have_been_fitted_to_are_no_check_of_it():
+    said = format_comparisons(RUNS, held_out=False)
+    assert said.startswith("each run against the twin fitted to the lake, which may hold these runs: ")
+    assert comparison_figures(RUNS, held_out=False) == {"comparisons": RUNS, "held_out": False}
+    assert set(comparison_figures(RUNS, held_out=True)) == {"comparisons", "held_out", "runs", "near"}
+
+
+def test_where_there_is_no_run_to_compare_it_is_said():
+    assert format_comparisons([], held_out=False) == "no run to check it on"
+    assert format_comparisons([], held_out=True) == "one run: no other to check it on"
+    assert comparison_figures([], held_out=True) == {"comparisons": [], "held_out": True, "runs": []}

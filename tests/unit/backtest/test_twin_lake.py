@@ -13,15 +13,17 @@ import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from configs.contract import load_contract
 from configs.settings import load
 from models.twin.calibration.fit import Fitted, UnfinishedFitError, fit_job
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit import recordings
-from pipelines.backtest.fit.from_lake import measurements_from_rows
+from pipelines.backtest.fit.from_lake import ACTION, measurements_from_rows
 from pipelines.backtest.fit.judge import format_fit
 from pipelines.backtest.job_file import write_fit
+from pipelines.cli.app import app
 from pipelines.report.fit_input import read_measured_run
 from pipelines.report.recorded.lines import RunError
 from tests.fakes import run_dir
@@ -186,3 +188,41 @@ def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
     assert "catch-up" in recordings.format_cross_checks({name: found})
     with pytest.raises(RunError, match=r"no reactive-latency-data\.csv"):
         list(recordings.read_recordings(run.parent / "elsewhere"))
+
+
+def write_table(lake: Path, table: str, rows: pd.DataFrame) -> None:
+    """As an ingest leaves it, in one commit."""
+    (lake / table / "_delta_log").mkdir(parents=True)
+    rows.to_parquet(lake / table / "a.parquet")
+    kinds = {"float64": "double", "int64": "long"}
+    fields = [{"name": name, "type": kinds.get(str(kind), "string")} for name, kind in rows.dtypes.items()]
+    said = [
+        {"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}},
+        {"metaData": {"partitionColumns": [], "schemaString": json.dumps({"fields": fields})}},
+        {"add": {"path": "a.parquet"}},
+    ]
+    (lake / table / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, said)))
+
+
+@pytest.mark.study
+def test_a_fit_to_the_lake_is_not_said_to_be_checked_by_the_runs_in_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run, written = tmp_path / "runs" / "20261120-120000-forecast", tmp_path / "fit.json"
+    run_dir.write(run)
+    batches = read_measured_run(run).batches
+    metrics = pd.DataFrame({
+        "job": "word_count", "kind": "batch", "wall_time": run_dir.START + batches.end_s, "batch_s": batches.duration_s,
+        "batch_rows": batches.rows, "executors": batches.executors, "task_ceiling": 8.0, "batch_id": batches.number,
+    })  # fmt: skip
+    outcomes = pd.DataFrame([json.loads(line) for line in (run / "outcomes.jsonl").read_text().splitlines()])
+    write_table(tmp_path / "lake", "metrics", metrics)
+    write_table(tmp_path / "lake", "outcomes", outcomes[["job", *ACTION]].assign(observed="{}"))
+    (tmp_path / "contracts").mkdir()
+    (tmp_path / "contracts" / "word_count.yaml").write_text("job: word_count\n")  # that of the run
+    monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path / "contracts"))
+    done = CliRunner().invoke(app, ["twin", "fit", "--lake", "--json", str(written)], catch_exceptions=False)
+    assert "each run against the twin fitted to the lake, which may hold these runs" in done.stdout
+    found = json.loads(written.read_text())["data"]
+    assert len(found["comparisons"]) == 1 and found["held_out"] is False and "near" not in found
