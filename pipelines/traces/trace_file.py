@@ -129,6 +129,10 @@ def _header(path: Path, file: IO[str]) -> tuple[list[str], str]:
 
 @contextmanager
 def _reading(path: Path, options: Options) -> Iterator[IO[str]]:
+    if path.suffix == ".parquet":
+        raise TraceError(
+            f"{path}: CSV is expected, not Parquet. `pandas.read_parquet(FILE).to_csv(NEW, index=False)` writes it so."
+        )
     try:
         with (gzip.open if path.suffix == ".gz" else open)(path, "rt", newline="", encoding="utf-8-sig") as file:
             yield cast(IO[str], file)

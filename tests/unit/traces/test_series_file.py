@@ -2,6 +2,7 @@ import gzip
 import math
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from models.forecast.core.series import SeriesError
@@ -21,6 +22,18 @@ def minutes(*values, step=5):
     return [
         f"2024-03-01 {i * step // 60:02d}:{i * step % 60:02d}:00,{v}" for i, v in enumerate(values) if v is not None
     ]
+
+
+def test_a_parquet_file_is_refused_with_the_way_to_write_it_as_csv(tmp_path):
+    file, new = tmp_path / "mine.parquet", tmp_path / "mine.csv"
+    pd.DataFrame(
+        {"time": pd.date_range("2024-03-01", periods=4, freq="5min"), "load": [1.0, 2.0, 3.0, 4.0]}
+    ).to_parquet(file)
+    with pytest.raises(TraceError, match=r"mine\.parquet: CSV is expected") as told:
+        read_series(file)
+    assert "`pandas.read_parquet(FILE).to_csv(NEW, index=False)`" in str(told.value)
+    pd.read_parquet(file).to_csv(new, index=False)
+    assert read_series(new).values.tolist() == [1, 2, 3, 4]
 
 
 def test_a_file_is_read_at_its_own_step_with_its_gaps(tmp_path):
