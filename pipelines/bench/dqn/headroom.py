@@ -112,7 +112,7 @@ def measure_headroom(
             cells += judge_headroom([[_scenario(one, setup, said) for one in named] for setup in setups])
             done.append(lead_s)
         save(_figures(cells, done, asked))
-    return _figures([cell for cell in cells if cell["lead_s"] in leads_s], list(leads_s), asked)
+    return _figures(cells, done, asked)
 
 
 def _figures(cells: list[dict[str, Any]], done: list[float], asked: dict[str, Any]) -> dict[str, Any]:

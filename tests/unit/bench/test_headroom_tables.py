@@ -69,13 +69,8 @@ def test_lead_times_that_a_file_has_of_the_same_loads_are_taken(bench):
     run, judged, file, _ = bench
     run([600.0])
     assert run([600.0, 1800.0])["leads_s"] == [600.0, 1800.0] and judged == [600.0, 1800.0]
-    found = run([1800.0])
-    assert ([one["lead_s"] for one in found["cells"]], found["leads_s"], judged) == (
-        [1800.0],
-        [1800.0],
-        [600.0, 1800.0],
-    )
-    assert read_figure(file).data["leads_s"] == [600.0, 1800.0]  # what took an hour is not dropped on the way
+    assert run([1800.0])["leads_s"] == judged == [600.0, 1800.0]  # what took an hour is not dropped
+    assert read_figure(file).data["leads_s"] == [600.0, 1800.0]
 
 
 @pytest.mark.parametrize(
