@@ -80,5 +80,5 @@ def test_a_map_that_is_resumed_keeps_its_lead_times_and_refuses_another_map(run)
     both = json.loads(file.read_text())["data"]
     assert both["leads_s"] == [60.0, 90.0] and [one for one in both["cells"] if one["lead_s"] == 60] == again["cells"]
     asked[asked.index("--seeds") + 1] = "2"
-    with pytest.raises(SettingsError, match=r"holds a map with seeds 1, and 2 is asked for"):
+    with pytest.raises(SettingsError, match=r"holds figures with seeds 1, and 2 is asked for"):
         CliRunner().invoke(app, [*asked, "--resume"], catch_exceptions=False)
