@@ -178,8 +178,8 @@ def start_block(
     return (
         frame.writeStream.queryName(block.name).outputMode("update")
         .foreachBatch(once(kafka.without_signing_keys(), sink))
-        .option("checkpointLocation", str(launch.checkpoint)).trigger(processingTime=launch.settings.job.trigger)
-        .start()
+        .option("checkpointLocation", f"file://{launch.checkpoint}")  # HADOOP_CONF_DIR may name another file system
+        .trigger(processingTime=launch.settings.job.trigger).start()
     )  # fmt: skip
 
 
