@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, contextmanager, suppress
@@ -15,9 +16,11 @@ from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Placement
 from models.placement.plan.missing import summary
 from pipelines.alone import alone
+from pipelines.html.numbers import number_of
 from pipelines.jobs.launch import first_offsets_file, fix_first_offsets
 from pipelines.kafka.broker import topic_offsets
-from pipelines.kafka.topics import create_topic
+from pipelines.kafka.connection import RIGHTS, TopicError
+from pipelines.kafka.topics import create_topic, topic_id
 from pipelines.placement.clusters import started_clusters
 from pipelines.placement.code import load_code
 from pipelines.placement.job_folder import LOCK, JobFolder
@@ -60,7 +63,8 @@ def begin_job(
         factor: of the sources' rates, for which that was planned.
 
     Raises:
-        SettingsError: the topology is wrong, names no code, or a topic has fewer partitions than it states.
+        SettingsError: the topology is wrong, names no code, or a topic has fewer partitions than it states; or one to
+            which its queries would write has records of another.
         PlanError: the clusters have no room, or one is away on which queries of a job are to run that was never begun.
         BrokerError: the broker does not answer, or a source's topic is not there.
     """
@@ -81,7 +85,7 @@ def begin_job(
     load_code(topology)
     placement = placement or choose_placement(topology).placement
     refuse_away(topology, placement, factor)
-    topics = _made_topics(settings, topology, placement)
+    topics = _made_topics(settings, topology, placement, folder)
     folder.path.mkdir(parents=True, exist_ok=True)
     with alone(folder.path / LOCK):
         if not folder.began():  # by another command, meanwhile: what that begins at may run already
@@ -147,14 +151,16 @@ def _at_will(say: Callable[[str], None]) -> Callable[[str], None]:
     return tell
 
 
-def _made_topics(settings: Settings, topology: Topology, placement: Placement) -> list[str]:
+def _made_topics(settings: Settings, topology: Topology, placement: Placement, folder: JobFolder) -> list[str]:
     """The topics of a job's sources, which are there, and of its blocks, which are made."""
     kafka = settings.kafka.model_copy(update={"event_partitions": topology.partitions})
     sources, made = list(topology.sources), list[str]()
     for block in applications_of(topology, placement):
         made += block.writes.values()
     for source in sources:
-        _check_source(topology, source, len(topic_offsets(settings.kafka, source)))
+        _check_source(settings, topology, source)
+    for topic in made:
+        _refuse_taken(settings, folder, topology.name, topic)
     for topic in made:
         create_topic(kafka, topic)
     for topic in made:
@@ -166,8 +172,42 @@ def _made_topics(settings: Settings, topology: Topology, placement: Placement) -
     return [*sources, *made]
 
 
-def _check_source(topology: Topology, source: str, many: int) -> None:
-    """Refuse a source's topic for whose partitions the queries that read it would have idle cores."""
+def _refuse_taken(settings: Settings, folder: JobFolder, job: str, topic: str) -> None:
+    """Refuse a topic with records that no earlier beginning of the job has sent."""
+    try:
+        known = topic_id(settings.kafka, topic)
+    except TopicError:
+        return
+    held = sum(end - first for first, end in topic_offsets(settings.kafka, topic).values())
+    if held and known not in _topics_before(folder, job):
+        raise SettingsError(
+            f"{job}.yaml: a query would write to the topic {settings.kafka.topic(topic)}, which is there already with "
+            f"{number_of(held, 'offset')}: others may write or read it. Name the job otherwise, or set another "
+            f"kafka.prefix. If the job was begun before, put the folder that it had beside {folder.path}, under any "
+            "name; without that folder, delete the topic."
+        )
+
+
+def _topics_before(folder: JobFolder, job: str) -> set[str]:
+    """Ids of the topics of a job's earlier beginnings, whose folders were moved away, as far as they lie beside it."""
+    found = set[str]()
+    for kept in folder.path.parent.glob(f"*/{job}.yaml"):
+        for file in kept.parent.glob("*.topics.json"):
+            with suppress(OSError, ValueError, AttributeError):
+                found.update(json.loads(file.read_text()).values())
+    return found
+
+
+def _check_source(settings: Settings, topology: Topology, source: str) -> None:
+    """Refuse a source without a topic, and one for whose partitions the queries that read it would have idle cores."""
+    try:
+        many = len(topic_offsets(settings.kafka, source))
+    except TopicError:
+        raise TopicError(
+            f"{topology.name}.yaml: sources.{source} is the topic {settings.kafka.topic(source)!r} (kafka.prefix and "
+            "its name), which does not exist on the broker, or this user may not see or read it. Make it with "
+            f"{topology.partitions} partitions, or name the source as its topic is named. {RIGHTS}"
+        ) from None
     if many >= topology.partitions:
         return
     fewer = topology.model_copy(update={"partitions": many})

@@ -13,7 +13,9 @@ from configs.topology import Topology, load_topology
 from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Block, Placement
 from pipelines.jobs.launch import first_offsets_file, read_first_offsets
+from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.placement import running
+from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.reached import refuse_away, why_away
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
@@ -91,7 +93,10 @@ def test_of_a_job_that_was_begun_the_moves_are_told_that_do_without_the_cluster(
 def test_nothing_of_a_job_is_begun_where_its_cluster_is_away_or_a_source_has_too_few_partitions(tmp_path, monkeypatch):
     settings, made, there = load(var=tmp_path / "var"), [], {"events": 2}
     monkeypatch.setattr(running, "create_topic", lambda kafka, topic: made.append(topic))
-    monkeypatch.setattr(running, "topic_offsets", lambda kafka, topic: dict.fromkeys(range(there.get(topic, 12)), 0))
+    monkeypatch.setattr(running, "topic_id", lambda kafka, topic: topic)
+    monkeypatch.setattr(
+        running, "topic_offsets", lambda kafka, topic: dict.fromkeys(range(there.get(topic, 12)), (0, 0))
+    )
     monkeypatch.setattr(running, "fix_first_offsets", lambda *of: None)
     file = tmp_path / "adverts.yaml"
     file.write_text(FILE.read_text().replace("price: 0.6", f"price: 0.6, master: '{AWAY}'"))
@@ -122,11 +127,50 @@ def test_a_job_that_another_command_begins_meanwhile_is_not_begun_over_it(tmp_pa
             folder.begin(FILE, TWO)
             first_offsets_file(folder.path, "adverts").write_text('{"events": {"0": 7}}')
             began.append(folder.id)
-        return dict.fromkeys(range(12), 0)
+        return dict.fromkeys(range(12), (0, 0))
 
+    monkeypatch.setattr(running, "topic_id", lambda kafka, topic: topic)
     monkeypatch.setattr(running, "topic_offsets", begin_first)
     monkeypatch.setattr(running, "create_topic", lambda kafka, topic: None)
     monkeypatch.setattr(running, "fix_first_offsets", lambda *of: pytest.fail("its records would begin elsewhere"))
     found = running.begin_job(settings, FILE, placement=ONE)
     assert found.wanted() == TWO and [found.id] == began
     assert read_first_offsets(found.path, "adverts") == {"events": {0: 7}}
+
+
+def test_a_topic_with_records_is_written_to_only_where_the_job_was_begun_before(tmp_path, monkeypatch):
+    settings, ids, ends = load(var=tmp_path, kafka={"prefix": "t."}), {"events": "a", "adverts.count": "b"}, {}
+
+    def known(kafka, topic):
+        if topic not in ids:
+            raise TopicError(f"{topic} is not there")
+        return ids[topic]
+
+    def offsets(kafka, topic):
+        known(kafka, topic)
+        return dict.fromkeys(range(12), (3, ends.get(topic, 3)))
+
+    monkeypatch.setattr(running, "topic_id", known)
+    monkeypatch.setattr(running, "topic_offsets", offsets)
+    monkeypatch.setattr(running, "create_topic", lambda kafka, topic: ids.setdefault(topic, "made"))
+    monkeypatch.setattr(running, "fix_first_offsets", lambda *of: None)
+    ends["adverts.count"] = 5
+    with pytest.raises(SettingsError, match=r"the topic t\.adverts\.count, which is there .* 24 offsets: others"):
+        running.begin_job(settings, FILE, placement=ONE)
+    folder = running.job_folder(settings, "adverts")
+    assert not folder.began()
+    before = JobFolder(folder.path.with_name("adverts.damaged-1"))  # as a person is told to move it
+    before.begin(FILE, ONE)
+    (before.path / "adverts.parse.topics.json").write_text('{"events": "a", "adverts.count": "other"}')
+    (before.path / "adverts.join.topics.json").write_text("")
+    with pytest.raises(SettingsError, match=r"which is there"):
+        running.begin_job(settings, FILE, placement=ONE)
+    (before.path / "adverts.parse.topics.json").write_text('{"events": "a", "adverts.count": "b"}')
+    assert running.begin_job(settings, FILE, placement=ONE).began()
+    empty = load(var=tmp_path / "empty")
+    ends.clear()
+    assert running.begin_job(empty, FILE, placement=TWO).began() and ids["adverts.project"] == "made"
+    del ids["events"]
+    with pytest.raises(BrokerError, match=r"sources\.events is the topic 't\.events'.* 12 partitions") as said:
+        running.begin_job(load(var=tmp_path / "none", kafka={"prefix": "t."}), FILE, placement=ONE)
+    assert "tidecast up" not in str(said.value)
