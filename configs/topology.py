@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -12,12 +13,14 @@ from pydantic import Field, model_validator
 from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, Whole
 from configs.errors import SettingsError
 from configs.files import LinedYaml, read_section
+from tidecast.fields import JOB_NAME
 
 LISTED = "docs/placement.md"
 
 
 MOST_RPS, MOST_SELECTIVITY, MOST_COUNT = 1e12, 1e6, 1_000_000
 """Of a source, of an operator, and of cores and partitions: beyond lies a slip of the keyboard."""
+_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class RecordSource(Section):
@@ -177,6 +180,7 @@ def _list_wrong(topology: Topology, name: str) -> Iterator[tuple[Key, str]]:
     """What does not go together: keys, and their values with the reason and the remedy."""
     if topology.name != name:
         yield ("name",), f"={topology.name!r}: the file's name and the job's must be one. Rename one of them."
+    yield from _wrong_names(topology)
     known, clusters = {*topology.sources, *topology.operators}, ", ".join(topology.clusters)
     for both in {*topology.sources} & {*topology.operators}:
         yield ("operators", both), ": a source has this name, too. Rename one of them."
@@ -199,6 +203,21 @@ def _list_wrong(topology: Topology, name: str) -> Iterator[tuple[Key, str]]:
     if topology.quota_cores is not None and topology.quota_cores < least:
         what = f"={topology.quota_cores}: one executor has {least} cores at least. State as many or more."
         yield ("quota_cores",), what
+
+
+def _wrong_names(topology: Topology) -> Iterator[tuple[Key, str]]:
+    """Names that no topic may have, or no query: each operator may be the first of one, which is a job."""
+    for source in topology.sources:
+        if not _TOPIC.fullmatch(source):
+            what = "a source is a topic, whose name has 1 to 249 letters a-z, digits, dots, dashes or underscores"
+            yield ("sources", source), f": {what}. Name it as its topic is named."
+    if not JOB_NAME.pattern.fullmatch(topology.name):
+        yield ("name",), f"={topology.name!r}: {JOB_NAME.words} are expected. Rename the file and the job."
+        return
+    for own in topology.operators:
+        if not JOB_NAME.pattern.fullmatch(query := f"{topology.name}.{own}"):
+            what = f"{JOB_NAME.words} are expected of the query {query!r} ({len(query)})"
+            yield ("operators", own), f": {what}. Name the operator, or the job, otherwise."
 
 
 def _wrong_trips(topology: Topology) -> Iterator[tuple[Key, str]]:

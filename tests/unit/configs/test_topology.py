@@ -53,6 +53,10 @@ def test_a_good_one_is_read_with_its_defaults(tmp_path):
     ("{cores: 4}", "{cores: 4, round_trip_ms: {east: 1}}", "the round trip to west is stated twice. Delete one"),
     ("  in:", "  parse:", "operators.parse: a source has this name, too"),
     ("of: [parse]", "of: []", "line 8: operators.join.of"),
+    ("  join:", "  top n:", "line 7: operators.top n: 1 to 64 letters, digits, dots, dashes or underscores, the first"),
+    ("  join:", "  zählen:", "are expected of the query 'job.zählen' (10). Name the operator, or the job, otherwise."),
+    ("  join:", f"  {'n' * 61}:", "'job.nnnnn"),
+    ("  in:", "  new orders:", "line 4: sources.new orders: a source is a topic, whose name has 1 to 249 letters"),
     ("{cores: 4}", "{cores: 4, executor_cores: 5}", "executor_cores=5 of cores=4: no executor has room. State less"),
     ("work_ms: 8", "work_ms: .inf", "line 9: operators.join.work_ms=inf: Input should be a finite number."),
     ("sources:\n  in: {rps: 100}\n", "", "sources: missing, and it has no default. State it."),
@@ -78,3 +82,11 @@ def test_a_cycle_names_its_own_operators_only(tmp_path):
         read(tmp_path, text)
     (line,) = str(told.value).splitlines()
     assert "is a cycle. Take one edge out" in line and "count" not in line and "after" not in line
+
+
+def test_a_job_whose_name_no_job_may_have_is_told_once(tmp_path):
+    with pytest.raises(SettingsError) as told:
+        read(tmp_path, GOOD.replace("name: job", "name: my job"), "my job")
+    (line,) = str(told.value).splitlines()
+    assert line.startswith("my job.yaml, line 1: name='my job': 1 to 64 letters") and "Rename the file" in line
+    assert "n" * 60 in read(tmp_path, GOOD.replace("join", "n" * 60)).operators
