@@ -9,13 +9,14 @@ from typing import Any, NamedTuple
 
 from configs.settings import Settings, load
 from models.placement.instances.job import Counts
-from models.placement.learned.online import Scheduled, StepOutcome, choose_proposal, judge_change, trigger
+from models.placement.learned.online import JUDGED, Scheduled, StepOutcome, choose_proposal, judge_change, trigger
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.learned.reward import PlacementOutcome
 from models.placement.performance.model import PerformanceModel
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
+from pipelines.kafka.connection import BrokerError
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_minutes
@@ -127,17 +128,38 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
 def apply(form: dict[str, Any], proposed: dict[str, Any]) -> str:
     """Want a running job's queries where they were proposed to be, on trial. Returns what was wanted.
 
+    They are judged by what they came to just before, which may be hours after that was proposed.
+
     Raises:
         ReplanError: the queries are wanted elsewhere since.
+        SettingsError: the job's folder is wrong.
     """
+    if "trial" not in proposed:
+        return replan.apply(form, proposed)
+    settings = with_stack_addresses(load())
+    folder, state = job_folder(settings, form["topology"]), trial_from_json(proposed["trial"])
+    before, none = state.before, ""
+    if before is not None:
+        before, none = _measured_now(settings, folder, before[0])
     said = replan.apply(form, proposed)
-    if "trial" in proposed:
-        state = replace(trial_from_json(proposed["trial"]), changed_s=time.time())
-        try:
-            write_trial(job_folder(load(), form["topology"]), state)
-        except OSError as error:  # the queries are wanted there already
-            return f"{said}. It is on no trial: {error}"
-    return said
+    try:
+        write_trial(folder, replace(state, changed_s=time.time(), before=before))
+    except OSError as error:  # the queries are wanted there already
+        none = f"{error}"
+    return f"{said}. It is on no trial: {none}" if none else said
+
+
+def _measured_now(
+    settings: Settings, folder: JobFolder, counts: Counts
+) -> tuple[tuple[Counts, StepOutcome] | None, str]:  # fmt: skip
+    """A placement with what it comes to now, or why that is not known: nothing is judged by another hour's load."""
+    try:
+        minutes = observe_minutes(settings, folder, JUDGED)
+    except BrokerError as error:
+        return None, f"{error}"
+    if not minutes:
+        return None, f"nothing was measured in the last {JUDGED} minutes"
+    return (counts, Scheduled(tuple(minute.step for minute in minutes)).recent()), ""
 
 
 def _is_scaled(settings: Settings, folder: JobFolder) -> bool:

@@ -15,6 +15,7 @@ from models.placement.learned.reward import PlacementOutcome
 from models.placement.learned.schemes import Proposal
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
+from pipelines.kafka.connection import BrokerError
 from pipelines.placement import observed, replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import MeasuredMinute
@@ -160,6 +161,32 @@ def test_what_did_no_good_is_taken_back_once_and_barred(job):
     assert "trial" not in asked("apply")[1]  # it is barred, and the network knows no other
     now.s += 1_800
     assert asked("apply")[1]["trial"]["before"]["counts"] == [[2, 0]]
+
+
+def test_a_change_is_judged_by_what_was_measured_as_it_was_approved(job):
+    folder, steps, now = job
+    steps[:] = [LATE] * 10
+    form, said = asked("apply")
+    steps[:] = [CALM] * 4
+    now.s += 8 * 3_600
+    assert "no trial" not in proposed.apply(form, said)
+    counts, before = read_trial(folder).before
+    assert (counts.tolist(), before, read_trial(folder).changed_s) == ([[2, 0]], CALM, now.s)
+
+
+def test_a_change_before_which_nothing_was_measured_is_on_no_trial(job, monkeypatch):
+    folder, steps, _ = job
+    steps[:] = [LATE] * 10
+    form, said = asked("apply")
+    steps.clear()
+    assert "It is on no trial: nothing was measured in the last 5 minutes" in proposed.apply(form, said)
+    assert read_trial(folder).before is None and folder.wanted().blocks[0].cluster == "west"
+
+    def away(*_):
+        raise BrokerError("the broker does not answer")
+
+    monkeypatch.setattr(proposed, "observe_minutes", away)
+    assert proposed.apply(form, said).endswith("It is on no trial: the broker does not answer")
 
 
 def test_a_change_by_another_ends_a_trial_and_keeps_what_is_barred(job):
