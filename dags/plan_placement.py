@@ -3,14 +3,14 @@
 Runs every morning for the first topology, or by hand with a form; without a topology it is skipped. A running job
 (`tidecast job up`) is planned for the records/s and the work per record that its agents measured in the last ten
 minutes. Any other job, and one without measurements, is planned for the rates that its topology states. The plan's page
-is written to `var/plans`.
+is written to `var/plans`, over that of an earlier run; page and question say when the plan was made.
 
 If the plan of a job with measurements, or with a load given in the form, differs from what runs, a person is asked
 under "Required actions"; with approval the queries are moved while they run. No answer within twelve hours is a no. The
 DAG changes neither which operators form a query nor the executors of a query that the autoscaler scales.
 
 For a running job a network that proposes placements is trained and registered in MLflow (`<topology>-placement`). Its
-proposal is shown beside the plan, or put up for approval instead of it.
+proposal is shown beside the plan, or put up for approval instead of it: the page is then that of the proposal.
 """
 
 from datetime import timedelta

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import time
 from dataclasses import asdict, replace
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -46,10 +48,10 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
             the work of its records, that were measured.
 
     Returns:
-        `sentence`, what would change of the running job, whether anything was measured and it runs at all, and whether
-        its file is another one since it was begun, which this plan does not know; `ask`, whether anything would that
-        can be applied, and is not for want of measurements; `load`; `known`, whether that was given or measured;
-        `page`, path of the page; `was` and `placement`, where the queries are wanted, and would be.
+        `sentence`, what would change of the running job, when it was planned, whether anything was measured and it runs
+        at all, and whether its file is another one since it was begun, which this plan does not know; `ask`, whether
+        anything would that can be applied, and is not for want of measurements; `load`; `known`, whether that was given
+        or measured; `page`, path of the page; `was` and `placement`, where the queries are wanted, and would be.
 
     Raises:
         ReplanError: the clusters have no room.
@@ -70,7 +72,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     except PlanError as error:
         raise ReplanError(f"{error}") from None
     file = settings.topologies_dir / f"{name}.yaml"
-    notes = list[str]()
+    notes = [planned_when(measured)]
     if not known:
         notes.append("Nothing was measured in the last ten minutes: planned for the stated rates")
     if began and not measured and not state.is_reserved(folder.path / "stack"):
@@ -93,6 +95,16 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
         "page": str(page), "was": None if was is None else as_json(was), "placement": as_json(placement),
     }  # fmt: skip
+
+
+def planned_when(measured: bool) -> str:
+    """Return in a sentence, without its full stop, that a plan is made now, and by the load of which time.
+
+    Args:
+        measured: whether that was measured, in the last ten minutes.
+    """
+    said = f"Planned on {datetime.fromtimestamp(time.time(), UTC):%-d %B %Y at %H:%M:%S} UTC"
+    return f"{said}, for the load of the ten minutes before" if measured else said
 
 
 def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:

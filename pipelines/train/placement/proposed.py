@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import replace
+from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
@@ -14,12 +15,15 @@ from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights
 from models.placement.learned.reward import PlacementOutcome
 from models.placement.performance.model import PerformanceModel
 from models.placement.plan.applications import applications_of
+from models.placement.plan.choose import PlacementPlan
+from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
 from pipelines.kafka.connection import BrokerError
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import observe_minutes
+from pipelines.placement.observed import PlannedLoad, observe_minutes
+from pipelines.placement.page.plan_page import RunningJob, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import contract_file
 from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
@@ -95,10 +99,11 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     Returns:
         The same, with `told`, for whoever approves; in mode `apply` with the network's `sentence`, `ask` and
         `placement`, and with `trial` for `apply`: where there is a network for these queries, and it has something
-        better if something asks for a change.
+        better if something asks for a change. Where that is asked for, the plan's page is then of it.
 
     Raises:
         SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
+        OSError: the page cannot be written.
     """
     mode, plain = form.get("network", SHADOW), {**planned, "told": f"{planned['sentence']}."}
     if mode == NO or planned["was"] is None:
@@ -111,16 +116,22 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
         return {**plain, "told": f"{plain['told']} No network is asked: the autoscaler gives its queries executors."}
     placement = folder.wanted()
     try:
-        look, space, told = _look(settings, folder, form.get("load"), mode != SHADOW)
+        look, space, load_now = _look(settings, folder, form.get("load"), mode != SHADOW)
     except Exception as error:  # of MLflow, its store and the broker: a plan needs no network
         return {**plain, "told": f"{plain['told']} No network proposes anything: {error}"}
     made = placement if look.counts is None else space.placement(look.counts) or placement
-    sentence, differs = replan.compare(space.measure.topology, placement, made, told)
-    said = f"The network, as {look.why}: {sentence}."
+    sentence, differs = replan.compare(space.measure.topology, placement, made, load_now.told)
+    said = f"The network, as {look.why}: {sentence}"
     if mode == SHADOW or (look.counts is None and look.asked):
-        return {**plain, "told": f"{plain['told']} {said}"}
+        return {**plain, "told": f"{plain['told']} {said}."}
+    measured = not form.get("load")
+    notes = [said, replan.planned_when(measured), f"The plan: {planned['sentence']}"]
+    if ask := look.asked and differs:  # whoever is asked sees what would be applied
+        proposal = PlacementPlan(made, {}, (), followed_quantile_s(space.measure, made))
+        was = RunningJob(placement, load_now.observed, load_now.path_s)
+        write_plan_page(load_now.topology, proposal, load_now.factor, Path(planned["page"]), measured, notes, was)
     return {
-        **planned, "told": f"{said} The plan: {plain['told']}", "sentence": sentence, "ask": look.asked and differs,
+        **planned, "told": f"{'. '.join(notes)}.", "sentence": sentence, "ask": ask,
         "trial": trial_as_json(look.state), "placement": replan.as_json(made),
     }  # fmt: skip
 
@@ -170,8 +181,8 @@ def _is_scaled(settings: Settings, folder: JobFolder) -> bool:
 
 def _look(
     settings: Settings, folder: JobFolder, load_factor: float | None, judges: bool
-) -> tuple[Look, QuerySpace, float]:  # fmt: skip
-    """What is to be said of a job, its placements at the load that is planned for, and by how much more comes.
+) -> tuple[Look, QuerySpace, PlannedLoad]:  # fmt: skip
+    """What is to be said of a job, its placements at the load that is planned for, and that.
 
     Args:
         settings: with broker and registry.
@@ -180,13 +191,13 @@ def _look(
         judges: whether a change that was on trial is judged, which is done once.
     """
     blocks = tuple(one.operators for one in folder.wanted().blocks)
-    (now, _), (space, told) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
+    (now, _), (space, load_now) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
     counts = space.counts(folder.wanted())
     steps = [minute.step for minute in observe_minutes(settings, folder, MINUTES)]
     model = PlacementRegistry(settings).load(space.measure.topology.name, space)
     state, now_s = read_trial(folder), time.time()
     if space.placement(counts) is None:
-        return Look(None, "the clusters have no room for what runs", True, state), space, told
+        return Look(None, "the clusters have no room for what runs", True, state), space, load_now
     evaluator, weights = QueryEvaluator(space), weights_of(space)
     began = evaluator.outcome(counts)
     expected = _expected(steps, QueryEvaluator(now).outcome(counts), began)
@@ -198,7 +209,7 @@ def _look(
             write_trial(folder, settled)
         if back is not None:
             why = "after the last change, latency and load together are worse than before it"
-            return Look(back, why, True, settled), space, told
+            return Look(back, why, True, settled), space, load_now
         state = settled
     reason = trigger(state, expected, 1000 * space.measure.topology.target_s)
     proposals = model.proposer(space, evaluator, weights).propose(counts, began, seed=0)
@@ -207,16 +218,16 @@ def _look(
     found = choose_proposal(state, now_s, counts, weights.reward(began, began), proposals, fewer)
     why = f"it is {reason.why}" if reason.why else "nothing asks for a change"
     if found is None:
-        return Look(None, why, bool(reason.why), state), space, told
+        return Look(None, why, bool(reason.why), state), space, load_now
     on_trial = state.after_change(now_s, counts) if state.measured else replace(state, before=None)
-    return Look(found.counts, why, bool(reason.why), on_trial), space, told
+    return Look(found.counts, why, bool(reason.why), on_trial), space, load_now
 
 
 def _space(
     settings: Settings, folder: JobFolder, blocks: tuple[tuple[str, ...], ...], load_factor: float | None
-) -> tuple[QuerySpace, float]:  # fmt: skip
-    topology, factor, told, *_ = replan.loaded(settings, folder, load_factor)
-    return QuerySpace(Measure(topology, rates_of(topology, factor)), blocks), told
+) -> tuple[QuerySpace, PlannedLoad]:  # fmt: skip
+    found = replan.loaded(settings, folder, load_factor)
+    return QuerySpace(Measure(found.topology, rates_of(found.topology, found.factor)), blocks), found
 
 
 def _expected(steps: list[StepOutcome], now: PlacementOutcome, ahead: PlacementOutcome) -> StepOutcome:

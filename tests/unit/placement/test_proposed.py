@@ -3,6 +3,8 @@
 import json
 import os
 from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
@@ -68,7 +70,8 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setattr(proposed, "observe_minutes", measured)
     monkeypatch.setattr(proposed, "PlacementRegistry", Registered)
     now = SimpleNamespace(s=folder.wanted_since_s() + 1_000)
-    monkeypatch.setattr(proposed, "time", clock_with(time=lambda: now.s))
+    for module in (proposed, replan):
+        monkeypatch.setattr(module, "time", clock_with(time=lambda: now.s))
     return folder, steps, now
 
 
@@ -94,6 +97,29 @@ def test_in_the_plan_s_place_nothing_is_asked_for_until_something_is_wrong(job):
     steps[:] = [CALM] * 10
     form = {"topology": "adverts", "network": "apply", "load": 1.1}
     assert "expected slower than usual" in proposed.propose(form, replan.plan(form))["told"]
+
+
+def test_who_is_asked_sees_the_page_of_what_the_network_proposes(job, monkeypatch):
+    _, steps, now = job
+    four = Proposal(np.array([[0, 4]]), PlacementOutcome(1.0, np.ones(1)), 0.9)
+    monkeypatch.setattr(
+        Registered, "load",
+        lambda *_: SimpleNamespace(proposer=lambda *_: SimpleNamespace(propose=lambda *_, seed: [four])),
+    )  # fmt: skip
+    form = {"topology": "adverts", "network": "apply"}
+    planned = replan.plan(form)
+    of_plan = Path(planned["page"]).read_text()
+    assert "4 cores of executors" not in of_plan and not proposed.propose(form, planned)["ask"]
+    assert Path(planned["page"]).read_text() == of_plan
+    steps[:] = [LATE] * 10
+    now.s += 600  # in which it was trained
+    said = proposed.propose(form, planned)
+    page = Path(said["page"]).read_text()
+    assert "4 cores of executors" in page and "As it runs now" in page and "As it is planned" in page
+    when = f"Planned on {datetime.fromtimestamp(now.s, UTC):%-d %B %Y at %H:%M:%S} UTC, for the load of the ten minutes"
+    for told in (said["told"], page):
+        assert "The network, as it is expected over the limit: " in told and when in told
+        assert f"The plan: {planned['sentence']}." in told
 
 
 def test_where_nothing_was_measured_it_is_told_and_nobody_is_asked(job, monkeypatch):

@@ -20,6 +20,7 @@ from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.page.plan_page import plan_pages
 from pipelines.stack import state
+from tests.fakes.clock import clock_with
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
 ADVERTS = load_topology("adverts", FILE.parent)
@@ -87,6 +88,20 @@ def test_who_approves_sees_the_job_as_it_runs_beside_the_plan_and_what_was_measu
     assert "As it runs now" in given and "slowest path was not measured" in given
 
 
+def test_page_and_question_say_when_and_for_which_load_a_plan_was_made(running, monkeypatch):
+    _, load = running
+    monkeypatch.setattr(replan, "time", clock_with(time=lambda: 1_796_018_412.0))
+    for given, rps, when in (
+        (None, 600.0, "Planned on 30 November 2026 at 06:00:12 UTC, for the load of the ten minutes before."),
+        (1.5, 600.0, "Planned on 30 November 2026 at 06:00:12 UTC."),
+        (None, None, "Planned on 30 November 2026 at 06:00:12 UTC. Nothing was measured"),
+    ):
+        load["rps"] = rps
+        planned = replan.plan({"topology": "adverts", "load": given})
+        assert when in f"{planned['sentence']}."
+        assert when.split(". Nothing")[0] in Path(planned["page"]).read_text()
+
+
 def test_a_plan_that_others_have_overtaken_is_not_applied(running):
     folder, _ = running
     planned = replan.plan({"topology": "adverts"})
@@ -120,7 +135,7 @@ def test_nobody_is_asked_for_other_executors_of_a_query_that_the_autoscaler_scal
     assert planned["ask"] and "from 3 executors on west to 4 executors on " in planned["sentence"]
     folder.begin_epoch(applications_of(ADVERTS, folder.wanted())[0]).note_scaled(True)
     planned = replan.plan({"topology": "adverts"})
-    assert not planned["ask"] and "it stays as it is. Scaled queries keep" in planned["sentence"]
+    assert not planned["ask"] and ". Scaled queries keep" in planned["sentence"]
     page = Path(planned["page"]).read_text()
     assert replan.SCALED in page and "4 cores of executors" not in page and "3 cores of executors" in page
     assert planned["placement"]["price"] == 1.8 and planned["placement"]["blocks"][0]["executors"] == 3
