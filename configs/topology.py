@@ -10,7 +10,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from configs.bounds import Count, Key, Level, Name, NotNegative, Positive, Section, Whole
+from configs.bounds import DAY_S, Count, Key, Level, Name, NotNegative, Positive, Section, Whole
 from configs.errors import SettingsError
 from configs.files import LinedYaml, read_section
 from tidecast.fields import JOB_NAME
@@ -131,10 +131,10 @@ class Topology(Section):
     """
 
     name: Name
-    target_s: Positive = 10.0
+    target_s: float = Field(10.0, gt=0, le=DAY_S)
     quantile: Level = 0.95
-    trigger_s: Positive = 1.0
-    overhead_s: NotNegative = 0.3
+    trigger_s: float = Field(1.0, gt=0, le=DAY_S)
+    overhead_s: float = Field(0.3, ge=0, le=DAY_S)
     partitions: int = Field(12, ge=1, le=MOST_COUNT)
     driver_cores: Whole = 0
     broker: Name

@@ -18,8 +18,8 @@ SEED = 0
 """Of the batches' durations."""
 NOISE = 0.1
 """Standard deviation of the logarithm of a batch's duration."""
-EVERY_S = 0.05
-"""From one record that counts to the next."""
+EVERY_S, MOST = 0.05, 100_000
+"""From one record that counts to the next, at least; and how many count at most, where triggers are long."""
 
 
 def query_graph(measure: Measure, placement: Placement) -> QueryGraph:
@@ -68,5 +68,6 @@ def followed_quantile_s(measure: Measure, placement: Placement) -> float:
     batches = int(np.ceil(seconds / topology.trigger_s))
     normal = np.random.default_rng(SEED).standard_normal((len(placement.blocks), batches))
     made = follow_queries(queries, np.ones(seconds), np.exp(NOISE * normal))
-    latency_s: Floats = path_latencies_s(queries, made, np.arange(around_s, around_s + counted_s, EVERY_S))
+    every_s = max(EVERY_S, counted_s / MOST)
+    latency_s: Floats = path_latencies_s(queries, made, np.arange(around_s, around_s + counted_s, every_s))
     return float(np.quantile(latency_s, topology.quantile, method="higher"))

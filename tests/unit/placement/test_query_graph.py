@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from configs.settings import ROOT
 from configs.topology import load_topology
 from models.contract.queueing import micro_batch
+from models.placement.plan import followed
 from models.placement.plan.choose import choose_placement
 from models.placement.plan.followed import followed_quantile_s, query_graph
 from models.placement.plan.measured import Measure
@@ -159,3 +160,19 @@ def test_whatever_keeps_up_is_done_in_the_time_that_is_followed(trigger_s):
     idle = Measure(slow, rates_of(slow, 0.0))
     made = idle.given((("parse", "views", "project"), ("join", "count")), ("east", "west"), (1, 1))
     assert made is not None and followed_quantile_s(idle, made) < 2 * made.latency_s
+
+
+def test_where_triggers_are_long_no_more_records_are_followed(monkeypatch):
+    many = []
+
+    def counted(queries, batches, made_s):
+        many.append(len(made_s))
+        return path_latencies_s(queries, batches, made_s)
+
+    monkeypatch.setattr(followed, "path_latencies_s", counted)
+    for trigger_s in (1.0, 3_600.0):
+        slow = ADVERTS.model_copy(update={"trigger_s": trigger_s})
+        measure = Measure(slow, rates_of(slow))
+        made = measure.given((("parse", "views", "project"), ("join", "count")), ("east", "west"), (1, 1))
+        assert followed_quantile_s(measure, made) < 3 * made.latency_s
+    assert many[0] == 4_800 and many[1] <= 100_000
