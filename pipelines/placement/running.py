@@ -212,10 +212,11 @@ def _check_source(settings: Settings, topology: Topology, source: str) -> None:
         return
     fewer = topology.model_copy(update={"partitions": many})
     try:
-        nearest = f"there is a plan for these: {summary(choose_placement(fewer).placement)}"
+        nearest = f"there is a plan: {summary(choose_placement(fewer).placement)}"
     except PlanError as error:
-        nearest = f"there is no plan for these: {error}"
+        nearest = f"there is no plan: {error}"
     raise SettingsError(
         f"{topology.name}.yaml: partitions={topology.partitions}, but the topic {source} has {many}: more cores than "
-        f"these do nothing for a query that reads it. Give it {topology.partitions}, or state {many}; {nearest}"
+        f"these do nothing for a query that reads it. State `partitions: {many}` in the topology, or give the topic "
+        f"{topology.partitions}, which puts keys into other partitions for all who read it. With {many} {nearest}"
     )

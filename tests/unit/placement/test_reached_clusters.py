@@ -103,7 +103,9 @@ def test_nothing_of_a_job_is_begun_where_its_cluster_is_away_or_a_source_has_too
     with pytest.raises(PlanError, match="cluster west"):
         running.begin_job(settings, file)
     shutil.copy(FILE, file)
-    with pytest.raises(SettingsError, match=r"partitions=12, but the topic events has 2.*state 2; there is a plan for"):
+    with pytest.raises(
+        SettingsError, match=r"the topic events has 2: .* State `partitions: 2` in.* With 2 there is a plan: "
+    ):
         running.begin_job(settings, file)
     assert not made and not running.job_folder(settings, "adverts").began()
     there["events"] = 12
