@@ -67,7 +67,10 @@ def set_mode(
         finally:
             client.close(timeout=1)
     except KafkaError as error:
-        raise ConnectionError(f"topic {topic!r} at {bootstrap} did not take {key}: {error!r}. Is it there?") from None
+        raise ConnectionError(
+            f"topic {topic!r} at {bootstrap} did not take {key}: {error!r}. Is it there? `tidecast autoscale` creates "
+            "it."
+        ) from None
     return message
 
 

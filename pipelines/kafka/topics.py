@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
@@ -16,13 +17,16 @@ from tidecast.connection.transport import TOPICS, connect
 
 _HOUR_MS = 3_600_000
 _KNOWN_S = 30
+_FOR_GOOD = ("control", "contracts")
+"""Topics of which each key keeps its newest record; not `results`, which may be somebody else's where it exists."""
 
 
 def create_topics(kafka: Kafka) -> None:
     """Create Tidecast's missing topics and wait up to 30 s until a broker leads each of their partitions.
 
     `events` and `results` get `event_partitions` partitions, the others one; each has `replication` copies and its
-    hours of `retention_h`, or is compacted where it has none. Existing topics are left as they are.
+    hours of `retention_h`, or is compacted where it has none. Existing topics are left as they are; stderr names those
+    that drop after a while what has to stay, as far as this user may ask.
 
     Raises:
         BrokerError: no broker is set or answers within 10 s, or refuses, e.g. for want of rights or brokers; or topics
@@ -43,6 +47,7 @@ def create_topics(kafka: Kafka) -> None:
         ]
         if wanted:
             _create(admin, kafka, wanted)
+        _name_forgetful(admin, kafka, [kafka.topic(topic) for topic in _FOR_GOOD if kafka.topic(topic) in existing])
 
 
 def create_topic(kafka: Kafka, topic: str) -> None:
@@ -77,6 +82,27 @@ def _create(admin: KafkaAdminClient, kafka: Kafka, wanted: list[NewTopic]) -> No
             remedy = "Set them to what its rules allow, or have the topics made: those that exist are left as they are."
         raise BrokerError(f"{settings}: the broker at {kafka.bootstrap} does not create topic {said}. {remedy}")
     _await(admin, [topic.name for topic in wanted])
+
+
+def _name_forgetful(admin: KafkaAdminClient, kafka: Kafka, names: list[str]) -> None:
+    """Say which topics of others' making drop a mode that somebody gave, or a contract, once it is old."""
+    for name, options in _options(admin, names).items():
+        policy = options.get("cleanup.policy", "compact")
+        if policy != "compact":
+            print(
+                f"topic {name}: cleanup.policy={policy} drops what is old, such as a job's mode or a contract; it has "
+                f"to be compact: kafka-configs.sh --bootstrap-server {kafka.bootstrap} --entity-type topics "
+                f"--entity-name {name} --alter --add-config cleanup.policy=compact",
+                file=sys.stderr,
+                flush=True,
+            )
+
+
+def _options(admin: KafkaAdminClient, names: list[str]) -> dict[str, dict[str, str]]:
+    """The options of topics by name; none of one of which this user may not ask."""
+    asked = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names]
+    found = admin.describe_configs(asked, config_filter="all")["topic"] if asked else {}
+    return {name: {option: told["value"] for option, told in found[name].items()} for name in names}
 
 
 def _await(admin: KafkaAdminClient, names: list[str]) -> None:
@@ -133,8 +159,7 @@ def retention_s(kafka: Kafka, name: str) -> float | None:
         BrokerError, SettingsError: as `connect_client`, or the broker refuses.
     """
     with _admin(kafka) as admin:
-        found = admin.describe_configs([ConfigResource(ConfigResourceType.TOPIC, name)], config_filter="all")
-    options = {option: told["value"] for option, told in found["topic"][name].items()}  # none for who may not ask
+        options = _options(admin, [name])[name]
     kept_ms, most_bytes = (int(options.get(f"retention.{unit}", -1)) for unit in ("ms", "bytes"))
     if "delete" not in options.get("cleanup.policy", "") or most_bytes >= 0 or kept_ms < 0:
         return None

@@ -1,7 +1,8 @@
 from types import SimpleNamespace
 
 import pytest
-from kafka import errors
+from kafka import KafkaConsumer, KafkaProducer, errors
+from kafka.net.compat import KafkaNetClient
 
 from configs.errors import SettingsError
 from configs.sections import Kafka
@@ -11,7 +12,8 @@ from pipelines.kafka.connection import BrokerError, TopicError, connect_client
 from pipelines.kafka.publisher import Publisher
 from pipelines.scale.alone import refuse_another
 from tests.unit.kafka.test_read_all import Broker
-from tidecast.connection.transport import consumer
+from tidecast.connection.reach import UnreachableError
+from tidecast.connection.transport import TOPICS, consumer, producer
 
 HERE = Kafka(bootstrap="broker:9092", replication=3)
 
@@ -123,6 +125,50 @@ def test_a_topic_that_is_not_there_has_no_id(monkeypatch, error, words):
     monkeypatch.setattr(topics, "connect_client", lambda *_: admin)
     with pytest.raises(TopicError, match=words):
         topics.topic_id(HERE.model_copy(update={"prefix": "site."}), "results")
+
+
+def kept_as(monkeypatch, **policies):
+    """A broker that has all topics, and tells the policies of some; of the others this user may not ask."""
+    told = {name: {"cleanup.policy": {"value": policy}} for name, policy in policies.items()}
+    admin = SimpleNamespace(
+        list_topics=lambda: list(TOPICS),
+        describe_configs=lambda asked, config_filter: {"topic": {one.name: told.get(one.name, {}) for one in asked}},
+        close=list,
+    )
+    monkeypatch.setattr(topics, "connect_client", lambda *_: admin)
+
+
+@pytest.mark.parametrize("policy", ["delete", "compact,delete"])
+def test_a_topic_of_modes_that_drops_them_after_a_while_is_named_with_what_helps(monkeypatch, capsys, policy):
+    kept_as(monkeypatch, control=policy, contracts="compact", results="delete")
+    topics.create_topics(HERE)
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith(f"topic control: cleanup.policy={policy} drops")
+    assert "--bootstrap-server broker:9092 --entity-type topics --entity-name control --alter" in line
+    assert line.endswith("--add-config cleanup.policy=compact")
+
+
+def test_of_topics_that_keep_every_key_or_of_which_nobody_may_ask_nothing_is_said(monkeypatch, capsys):
+    for policies in ({"control": "compact", "contracts": "compact"}, {}):
+        kept_as(monkeypatch, **policies)
+        topics.create_topics(HERE)
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("make", [producer, consumer])
+def test_no_client_has_a_broker_create_a_topic_with_its_defaults_by_asking_for_it(monkeypatch, make):
+    asking = []
+
+    class Noted(KafkaNetClient):
+        def __init__(self, **configs):
+            super().__init__(**configs)
+            asking.append(self)
+
+    for kind in (KafkaProducer, KafkaConsumer):
+        monkeypatch.setitem(kind.DEFAULT_CONFIG, "kafka_client", Noted)
+    with pytest.raises(UnreachableError):
+        make("127.0.0.1:1", bootstrap_timeout_ms=50)
+    assert asking[-1].cluster.metadata_request().allow_auto_topic_creation is False
 
 
 def test_topics_that_no_broker_leads_are_told_with_a_remedy(monkeypatch):
