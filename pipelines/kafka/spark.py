@@ -2,13 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
 
 from configs.sections import Kafka
 from pipelines.kafka.connection import bootstrap_address
 from pipelines.kafka.security import java_options
 from tidecast.connection.signing import HEADER
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
+
+BATCH_MOST = 100_000
+"""Records of a micro-batch of `follow_topics`: many times what a fleet sends between two triggers, done within half a minute.
+
+A query that was stopped for two weeks finds millions: as one batch they fill a worker's memory, and nobody hears of the
+query until all of them are through.
+"""
 KEY = "coalesce(make_valid_utf8(CAST(key AS STRING)), '') AS key"
 """Spark SQL for the column `key` as text; invalid bytes are replaced and null becomes '', so no record is lost."""
 
@@ -29,6 +40,24 @@ def spark_options(kafka: Kafka) -> Mapping[str, str]:
     """
     secured = {f"kafka.{name}": value for name, value in java_options(kafka.security).items()}
     return {"kafka.bootstrap.servers": bootstrap_address(kafka), **secured}
+
+
+def follow_topics(spark: SparkSession, kafka: Kafka, topics: Iterable[str]) -> DataStreamReader:
+    """Return Spark's Kafka source of topics as a query follows them that goes on after a stop, however long it was.
+
+    At most BATCH_MOST (100,000) records make a micro-batch. What has left a topic meanwhile is passed over: it is too
+    old to act on, and failing over it would end the query for all jobs.
+
+    Raises:
+        SettingsError, BrokerError: as `spark_options`.
+    """
+    return (
+        spark.readStream.format("kafka")
+        .options(**spark_options(kafka))
+        .option("subscribe", ",".join(map(kafka.topic, topics)))
+        .option("maxOffsetsPerTrigger", str(BATCH_MOST))
+        .option("failOnDataLoss", "false")
+    )
 
 
 def topic_in(kafka: Kafka) -> str:

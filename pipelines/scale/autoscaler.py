@@ -18,7 +18,7 @@ from models.policy.live.learned_lead import OUTCOMES
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.signing import Signer
-from pipelines.kafka.spark import HEADERS, KEY, spark_options, topic_in, topic_out
+from pipelines.kafka.spark import HEADERS, KEY, follow_topics, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.alone import another_autoscaler
 from pipelines.scale.as_of import StoreForecasts
@@ -79,12 +79,8 @@ def start_query(
         Grants(grants_file(checkpoint)),
     )
     source = (
-        spark.readStream.format("kafka")
-        .options(**spark_options(settings.kafka))
-        .option("subscribe", ",".join(map(settings.kafka.topic, _topics(settings))))
+        follow_topics(spark, settings.kafka, _topics(settings))
         .option("startingOffsets", "latest" if rehearsal is None and resumes_from(checkpoint) else _newest(settings))
-        # Metrics that have left the topic are too old to decide on; failing over them would stop all scaling.
-        .option("failOnDataLoss", "false")
         .option("kafka.fetch.max.wait.ms", "20")
         .load()
         .selectExpr(KEY, "value", topic_in(settings.kafka), "partition", "offset")

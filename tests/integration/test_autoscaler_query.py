@@ -8,9 +8,11 @@ import pytest
 
 from configs.settings import load
 from models.policy.live.replay import parse_contracts, replay_decision
+from pipelines.kafka import spark as source
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.signing import Signer
+from pipelines.scale import autoscaler
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.autoscaler import start_query
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
@@ -65,7 +67,7 @@ def running(spark, settings, checkpoint, agents=None):
     make_contract_watch(settings, AcceptedContracts(accepted_file(checkpoint))).update()
     query = start_query(spark, settings, checkpoint, Learned(agents))
     try:
-        yield
+        yield query
     finally:
         query.stop()
 
@@ -126,6 +128,24 @@ def test_agents_policies_and_cores_change_and_the_state_stays(spark, empty_topic
         assert {record.topic for record in obeyed} == {"decisions", "heartbeats", "wants"}
     finally:
         job.close()
+
+
+def test_what_came_while_the_query_was_stopped_is_read_in_batches_that_a_worker_can_hold(
+    spark, empty_topics, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(source, "BATCH_MOST", 10)
+    monkeypatch.setattr(autoscaler, "_newest", lambda _: "earliest")
+    publisher, now = Publisher(empty_topics), time.time()
+    for second in range(35):
+        publisher.send("metrics", JOB, MetricSample(JOB, "interval", now + second, now, arrival_rps=20.0, executors=1))
+    publisher.close()
+    with running(spark, load(kafka=empty_topics.model_dump()), tmp_path / "query") as query:
+        wait_until(lambda: sum(batch_rows(query)) >= 35, "all of them read", every_s=0.5)
+        assert max(batch_rows(query)) <= 10
+
+
+def batch_rows(query):
+    return [progress["sources"][0]["numInputRows"] for progress in query.recentProgress]
 
 
 def test_a_checkpoint_that_cannot_be_spread_is_left_and_refused_with_a_remedy(spark, tmp_path):

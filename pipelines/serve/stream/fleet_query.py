@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from configs.settings import Settings
-from pipelines.kafka.spark import KEY, spark_options, topic_out
+from pipelines.kafka.spark import KEY, follow_topics, spark_options, topic_out
 from pipelines.spark.checkpoint.operator_name import name_for_rows
 
 if TYPE_CHECKING:
@@ -68,12 +68,9 @@ def start_query(
         pyspark.errors.AnalysisException: the Kafka package is missing, or the query is not valid.
     """
     source = (
-        spark.readStream.format("kafka")
-        .options(**spark_options(settings.kafka))
-        .option("subscribe", settings.kafka.topic("metrics"))
+        follow_topics(spark, settings.kafka, ["metrics"])
         .option("startingTimestamp", str(round(since_s * 1000)))
         .option("startingOffsetsByTimestampStrategy", "latest")  # of a partition without a record since then
-        .option("failOnDataLoss", "false")  # records that have left the topic are too old to forecast of
         .load()
         .selectExpr(KEY, "value", "partition", "offset")
     )
