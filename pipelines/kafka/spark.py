@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamReader
 
 BATCH_MOST = 100_000
-"""Records of a micro-batch of `follow_topics`: many times what a fleet sends between two triggers, done within half a minute.
+"""Records of a micro-batch of `follow_topics`: many times what a fleet sends between two triggers; done in seconds.
 
 A query that was stopped for two weeks finds millions: as one batch they fill a worker's memory, and nobody hears of the
 query until all of them are through.

@@ -21,6 +21,7 @@ from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from pipelines.scale.written import Sent, messages_after
+from pipelines.serve.step.refusals import Refusals
 from pipelines.serve.step.samples import fields_by_name, read_sample
 from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject, decode_keyed
 from tidecast.orders import ReplayProgress
@@ -54,7 +55,7 @@ class Scaler:
 
         Decides if an interval of metrics is among the records, or to hold if metrics have been missing longer than the
         contract's `planning.metrics_age_s`. A decision that repeats the standing one is not sent; a heartbeat is, every
-        BEAT_S (7 s). A job without a contract gets one reject in UNKNOWN_S (600 s).
+        BEAT_S (7 s). A job without a contract gets one reject in UNKNOWN_S (600 s), refused metrics one a kind in 60 s.
 
         Args:
             memory: what is known of the job; None before its first record.
@@ -74,14 +75,17 @@ class Scaler:
             return self._left(memory, rows, now)
         memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
         memory = with_clock_set_back(memory, now)
-        memory, has_interval, rejects = self.update_memory(memory, rows, max(now, memory.beat_at or now))
+        memory, has_interval, refused = self.update_memory(memory, rows, max(now, memory.beat_at or now))
+        told = Refusals(memory.refused)
+        rejects = [one for one in refused if one.topic != "metrics" or told.is_news(self.job, one.reason, now)]
+        memory = dataclasses.replace(memory, refused=told.told)
         if has_interval:
             memory, decision = self.decide(self.read_store(memory, batch_s), now)
         else:
             decision = self.hold_without_metrics(memory, now)
-        memory, told = messages_after(self.job, self.contract.hash, memory, decision, now)
+        memory, said = messages_after(self.job, self.contract.hash, memory, decision, now)
         wanted = [] if self._want is None else [("wants", self.job, self._want)]
-        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *told, *wanted]
+        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *said, *wanted]
 
     def update_memory(
         self, memory: Memory, rows: list[dict[str, Any]], now: float
@@ -156,9 +160,8 @@ class Scaler:
         contract = self.contract.planned_for(lead["planned_s"], lead["growth"])
         clock = Instant(now, memory.job_s(now), memory.time_scale)
         decider = self.learned.decider(self.policy, self.contract, clock, contract)
-        version = memory.forecast.get("version")
-        before, calibrator = memory, self.learned.calibrator(self.contract, version)
-        memory, seen, made = evaluate(before, now, contract, *decider, calibrator)
+        before, version = memory, memory.forecast.get("version")
+        memory, seen, made = evaluate(before, now, contract, *decider, self.learned.calibrator(self.contract, version))
         if seen is None or made is None:
             return memory, None
         inputs = {
@@ -200,10 +203,8 @@ class Scaler:
         metrics or for which nothing was decided yet. `now` is wall time, epoch seconds. The decision has the codes
         "hold" and "no_metrics"; replays have no executors in it that were not granted, or beyond the tasks of a batch.
         """
-        if memory.metric_at is None or memory.target is None:
-            return None
-        silent_s = now - memory.metric_at
-        if silent_s <= self.contract.planning.metrics_age_s:
+        silent_s = now - (memory.metric_at or now)
+        if memory.target is None or silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
         asked, most = memory.replay.executors_asked, most_of_use(memory, self.contract)

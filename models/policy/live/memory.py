@@ -30,8 +30,7 @@ class Memory:
 
     Attributes:
         model: the batch time as learned so far.
-        arrivals: records/s of the last few seconds, oldest first.
-        past: running totals of the last quarter of an hour.
+        arrivals, past: records/s of the last few seconds, oldest first; running totals of the last quarter of an hour.
         lag_records, executors, tasks: as the newest metrics that tell them have them; `tasks` of the heavy stage.
         target, changed_at: executors last asked for, and when that last changed.
         metric_at, metric_time: wall time of the newest metrics record, and the job time at its end.
@@ -44,6 +43,7 @@ class Memory:
         mode: what the job's agent does with decisions, as it last said.
         standing: the decision written last.
         beat_at, unknown_at: when a heartbeat was last written; since when the job has had no contract.
+        refused: kinds of metrics that were refused, and when that was told.
         lead: what its raises took; None before one.
         account: of the promise to the job's users.
         scatter: of the batches around `model` (`rate_spread`).
@@ -76,6 +76,7 @@ class Memory:
     standing: Standing | None = None
     beat_at: float | None = None
     unknown_at: float | None = None
+    refused: dict[str, float] = field(default_factory=dict)
     lead: LearnedLead | None = None
     account: Account = field(default_factory=Account)
     scatter: float = FIRST_SCATTER

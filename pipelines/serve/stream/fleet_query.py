@@ -109,12 +109,12 @@ def _processor(step_s: float, folder: Path, known: Collection[str], epoch: int, 
             Yields:
                 Rows of OUTPUT, to be sent to Kafka.
             """
-            from pipelines.serve.stream.fleet_step import FleetStep  # seconds, which idle processes need not pay
+            from pipelines.serve.stream.fleet_step import TOLD, FleetStep  # seconds, which idle processes need not pay
 
             records = sorted((row.asDict() for row in rows), key=lambda row: (row["partition"], row["offset"]))
             stored = self.state.get()
             before = None if stored is None else bytes(stored[0])
-            step = FleetStep(key[0], step_s, folder, known, epoch, oldest_s)
+            step = FleetStep(key[0], step_s, folder, known, epoch, oldest_s, TOLD)
             after, messages = step.process(before, records, time.time())
             if after is not None:
                 self.state.update((after,))

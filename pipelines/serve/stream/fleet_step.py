@@ -19,6 +19,7 @@ from pipelines.serve.models.model_set import ModelSetError, load_members
 from pipelines.serve.step.deployments import Deployment
 from pipelines.serve.step.forecasts import encode_forecast
 from pipelines.serve.step.jobs import ServedJobs
+from pipelines.serve.step.refusals import Refusals
 from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windower import OpenWindow
 from pipelines.serve.step.windows import RecentWindows
@@ -28,6 +29,8 @@ from tidecast.messages import MessageError, MetricSample, Reject, encode
 log = logging.getLogger(__name__)
 Messages = list[tuple[str, str, bytes]]
 """(topic, key, JSON)."""
+TOLD = Refusals()
+"""What this process has told of refused records of all jobs: of a key that is no job's nothing is kept in a state."""
 
 
 class FleetState(msgspec.Struct, array_like=True):
@@ -103,7 +106,8 @@ class FleetStep:
     """One job's part of the streaming query, without Spark; a state is bytes in and bytes out."""
 
     def __init__(
-        self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int, oldest_s: float = math.inf
+        self, job: str, step_s: float, folder: Path, known: Collection[str], epoch: int, oldest_s: float = math.inf,
+        refusals: Refusals | None = None,
     ) -> None:  # fmt: skip
         """Prepare a step; nothing is read yet.
 
@@ -114,16 +118,18 @@ class FleetStep:
             known: names of the jobs with a contract; records of another are rejected.
             epoch: number that every forecast carries.
             oldest_s: wall seconds; nothing is forecast of a record that is older, as those that wait at a start.
+            refusals: what was told before of refused records; None: nothing.
         """
         self.job, self._step_s, self._folder, self._epoch = job, step_s, folder, epoch
-        self._oldest_s = oldest_s
+        self._oldest_s, self._refusals = oldest_s, Refusals() if refusals is None else refusals
         self._known = {job} if job in known else set()  # a record under another job's key is nobody's
 
     def process(self, state: bytes | None, rows: list[dict[str, Any]], now: float) -> tuple[bytes | None, Messages]:
         """Process a micro-batch of one job's records, and return (state after it, messages to send).
 
-        A record that cannot be accepted becomes a message to `rejects`; a job whose state cannot be read, as that of
-        another release, begins anew. The process keeps the 256 model files and 64 models that were used last.
+        Of records that cannot be accepted one a kind becomes a message to `rejects` in 60 s; a job whose state cannot
+        be read, as that of another release, begins anew. The process keeps the 256 model files and 64 models that were
+        used last.
 
         Args:
             state: `FleetState` before it, MessagePack; None for the first batch.
@@ -146,8 +152,9 @@ class FleetStep:
             try:
                 sample, windows = jobs.add_record(self.job, value, now)
             except (MessageError, SeriesError) as error:
-                reject = Reject.of("metrics", row["partition"], row["offset"], "serving", error, value, now)
-                messages.append(("rejects", "metrics", encode(reject)))
+                if self._refusals.is_news(self.job, error, now):
+                    reject = Reject.of("metrics", row["partition"], row["offset"], "serving", error, value, now)
+                    messages.append(("rejects", "metrics", encode(reject)))
                 continue
             for window in windows:
                 jobs.step(self.job, window)

@@ -30,6 +30,7 @@ from pipelines.serve.partitions import PartitionWatch
 from pipelines.serve.step.deployments import choose_first_origin
 from pipelines.serve.step.forecasts import encode_forecast
 from pipelines.serve.step.jobs import ServedJobs
+from pipelines.serve.step.refusals import Refusals
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
@@ -41,10 +42,8 @@ TAIL = 10_000
 """Newest records that tell which jobs report, and how fast their time runs."""
 ROUND_S = 0.05
 """Seconds that a round takes at least, so that records gather: each costs 2 ms whatever it brings."""
-COUNTED = 5
-"""Newest samples of a job that tell how its time runs."""
-MARGIN_S = 60.0
-"""Wall seconds that a sender's clock may be behind."""
+COUNTED, MARGIN_S = 5, 60.0
+"""Newest samples of a job that tell how its time runs; wall seconds that a sender's clock may be behind."""
 TROUBLE_S = 300.0
 """Seconds without a forecast not taken after which the next is told again: one sent again shows within two minutes."""
 State = tuple[int | None, int]
@@ -76,6 +75,7 @@ class Server:
         known = ContractedJobs(settings.contracts_dir, alias_poll_s)
         self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)
         self._models: dict[str, Online] = {}
+        self._refusals = Refusals()
         offsets = topic_offsets(kafka, "metrics")
         self._fresh_from = {p: end for p, (_, end) in offsets.items()}
         self._metrics = Follower(kafka, ["metrics"])
@@ -98,7 +98,7 @@ class Server:
         """Do one round: read metrics, send forecasts and heartbeats, swap new models in, look for a later claim.
 
         Waits up to `serving.poll_s` wall seconds for metrics. Until the records that lay on the topic at the start are
-        read, nothing is sent and no model is swapped in. Records that cannot be accepted go to `rejects`.
+        read, nothing is sent and no model is swapped in. Of records refused one a kind goes to `rejects` in 60 s.
 
         Returns:
             False once another server has claimed, or `metrics` has got more partitions (which is said); else True.
@@ -133,7 +133,7 @@ class Server:
         try:
             sample, windows = self._jobs.add_record(record.key or "", record.value or b"", now)
         except (MessageError, SeriesError) as error:
-            if not old:  # else it was rejected when it came
+            if not old and self._refusals.is_news(record.key or "", error, now):  # an old one: when it came
                 self._publisher.reject(record, "serving", error)
         else:
             for window in windows:

@@ -4,7 +4,7 @@ import math
 import pytest
 
 from configs.contract import Contract
-from models.policy.live.memory import fresh
+from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from pipelines.scale.processor import Scaler
 from tidecast.messages import Forecast, MetricSample, encode
@@ -107,6 +107,17 @@ def test_bad_records_are_rejected_with_the_reason_and_change_nothing(scaler, top
     after, ticked, rejects = scaler.update_memory(memory, [row(topic, value, offset=7)], NOW)
     assert after == memory and not ticked
     assert len(rejects) == 1 and why in rejects[0].reason and rejects[0].offset == 7
+
+
+def test_of_metrics_that_are_refused_all_the_time_one_of_a_kind_is_told_in_a_minute(scaler):
+    memory, told = None, []
+    for second in range(150):
+        ahead, odd = metric(wall_time=NOW + second + 9000.5 + second), with_field(metric(), "schema", 9)
+        rows = [row("metrics", ahead, 0), row("metrics", odd, 1), row("metrics", odd, 2), row("forecasts", "{", 3)]
+        memory, sent = scaler.step(memory and Memory.from_json(memory.to_json()), rows, NOW + second, NOW + second)
+        told += [(second, m.topic, m.offset) for kind, _, m in sent if kind == "rejects" and m.topic == "metrics"]
+        assert [m.offset for kind, _, m in sent if kind == "rejects" and m.topic == "forecasts"] == [3]
+    assert told == [(at, "metrics", offset) for at in (0, 60, 120) for offset in (0, 1)]
 
 
 def test_history_says_nothing_about_now(scaler):

@@ -8,6 +8,7 @@ import pytest
 from models.forecast.baselines.naive import Naive
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.step.deployments import Deployment
+from pipelines.serve.step.refusals import Refusals
 from pipelines.serve.step.windower import OpenWindow
 from pipelines.serve.stream.fleet_step import FleetState, FleetStep, write_model_file
 from tests.fakes.forecasters import STEP, TASK
@@ -26,6 +27,17 @@ def test_a_record_without_a_value_or_with_a_long_wrong_one_is_rejected_and_the_n
     assert [json.loads(value)["offset"] for topic, _, value in out if topic == "rejects"] == [0, 1]
     assert max(len(value) for _, _, value in out) < 10_000
     assert FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [], NOW)[0] == state
+
+
+@pytest.mark.parametrize("key", [JOB, "stranger"])
+def test_of_what_one_sender_has_refused_all_the_time_one_a_minute_is_told(tmp_path, key):
+    told, state, refusals = [], None, Refusals()
+    for second in range(150):
+        row = {"key": key, "value": b'{"schema":9}', "partition": 0, "offset": second}
+        step = FleetStep(key, STEP, tmp_path, {JOB}, 7, refusals=refusals)
+        state, out = step.process(state, [row, {**row, "value": b"{"}], NOW + second)
+        told += [(second, json.loads(value)["reason"][:6]) for _, _, value in out]
+    assert told == [(at, kind) for at in (0, 60, 120) for kind in ("schema", "not JS")]
 
 
 @pytest.mark.parametrize("key", ["", "x" * 300, "../orders", "/tmp", "a\x00b", "stranger"])

@@ -45,7 +45,7 @@ class Broker:
 
     def __init__(self):
         self.coming, self.offset, self.forecasts, self.beats, self.claimed = [], 0, [], [], False
-        self.epoch, self.ends = 7, {0: 0}
+        self.epoch, self.ends, self.rejected = 7, {0: 0}, []
 
     def put(self, window, part=0, parts=1):
         value = raw(JOB, window, 100.0 + window % 24, part, parts, wall_time=time.time())
@@ -73,6 +73,9 @@ class Broker:
         assert (topic, key) == ("forecasts", JOB.encode())
         self.forecasts.append(Sent(value))
         return self.forecasts[-1]
+
+    def reject(self, record, by, reason):
+        self.rejected.append((record.key, record.offset))
 
     def close(self):
         pass
@@ -144,6 +147,14 @@ def test_a_forecast_that_a_newer_one_has_overtaken_is_not_sent_again(server, bro
     broker.forecasts[0].fail()
     broker.put(BEGIN + 31, 0, 9)
     assert server.tick() and len(broker.forecasts) == 2
+
+
+def test_of_what_a_sender_has_refused_all_the_time_the_first_of_a_kind_is_told_and_hides_no_other(server, broker):
+    values = [b"{", b'{"schema":9}', b"{", b'{"schema":9}', b"{", b"{"]
+    for offset, value in enumerate(values):
+        key = JOB if offset < 5 else "payments"
+        broker.coming.append(Record("metrics", 0, offset, key, value, time.time()))
+    assert server.tick() and broker.rejected == [(JOB, 0), (JOB, 1), ("payments", 5)]
 
 
 def test_it_leaves_where_a_later_server_has_claimed(server, broker, capsys):
