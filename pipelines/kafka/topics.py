@@ -77,7 +77,10 @@ def _create(admin: KafkaAdminClient, kafka: Kafka, wanted: list[NewTopic]) -> No
             raise error(said)
         settings = f"kafka.replication={kafka.replication}"
         remedy = "Set it to the number of brokers at most."
-        if error is not errors.InvalidReplicationFactorError:
+        if error is errors.InvalidTopicError:
+            settings = f"kafka.prefix={kafka.prefix!r}"
+            remedy = "Choose another one: Kafka takes '.' and '_' for the same in names of its metrics."
+        elif error is not errors.InvalidReplicationFactorError:
             settings += f", kafka.event_partitions={kafka.event_partitions}, kafka.retention_h"
             remedy = "Set them to what its rules allow, or have the topics made: those that exist are left as they are."
         raise BrokerError(f"{settings}: the broker at {kafka.bootstrap} does not create topic {said}. {remedy}")

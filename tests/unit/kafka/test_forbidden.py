@@ -79,6 +79,7 @@ def test_what_a_user_may_not_do_with_topics_is_named_with_where_the_rights_stand
     [
         (errors.InvalidReplicationFactorError, "1 broker.", r"^kafka\.replication=3: .*events: 1 broker.*brokers at"),
         (errors.PolicyViolationError, "No.", r"replication=3, kafka\.event_partitions=12, .*events: No\. Set them to"),
+        (errors.InvalidTopicError, "It collides.", r"^kafka\.prefix='': .*events: It collides\. Choose .*'\.' and '_'"),
         (errors.KafkaTimeoutError("late"), None, "broker:9092 does not answer: .*late.*start again"),
         (errors.NotControllerError("moved"), None, "broker:9092 does not do it: .*moved.*start again"),
     ],
