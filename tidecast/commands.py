@@ -32,7 +32,7 @@ log = logging.getLogger("tidecast")
 
 WAIT_MS = 500  # longest wait of a poll, ms
 DECISIONS, CONTROL, HEARTBEATS = "decisions", "control", "heartbeats"
-REDISCOVER_S = 10.0  # seconds between two searches for the topic of heartbeats, where an older pipeline has not made it
+REDISCOVER_S = 10.0  # seconds between two searches for partitions that came later, or the topic of heartbeats did
 
 
 class Commands:
@@ -52,7 +52,7 @@ class Commands:
         self._requested_mode: str | None = None
         self._rediscover_at = float("inf")
         self._ignored_executors: int | None = None
-        self._control_at: dict[str, float] = {}
+        self._control_at: dict[str, tuple[int, float]] = {}  # partition and time of the newest word, by key
 
     def poll(self) -> None:
         """Wait up to 0.5 s for records and handle each: apply a decision, change mode or clock, note a heartbeat.
@@ -78,8 +78,8 @@ class Commands:
             self._handle(self._waiting.popleft())
         if not self._control_read:
             self._finish_control()
-        if time.monotonic() > self._rediscover_at:
-            self._rediscover_heartbeats()
+        elif time.monotonic() > self._rediscover_at:
+            self._rediscover()
         retry_mode(self._job)
         hand_back_if_silent(self._job, time.monotonic())
 
@@ -90,7 +90,8 @@ class Commands:
 
     def _connect(self) -> Any:
         client_id = f"tidecast-{self._job.name}-commands"
-        client = consumer(self._bootstrap, self._security, client_id=client_id)
+        search = {"metadata_max_age_ms": int(REDISCOVER_S * 1000)}  # it asks the broker no more often by itself
+        client = consumer(self._bootstrap, self._security, client_id=client_id, **search)
         try:
             parts = {topic: self._partitions(client, topic) for topic in (DECISIONS, CONTROL, HEARTBEATS)}
             if missing := [topic for topic in (DECISIONS, CONTROL) if not parts[topic]]:
@@ -110,7 +111,7 @@ class Commands:
             client.close(timeout_ms=1000)
             raise
         self._control_read = False
-        self._rediscover_at = float("inf") if parts[HEARTBEATS] else time.monotonic() + REDISCOVER_S
+        self._rediscover_at = time.monotonic() + REDISCOVER_S
         return client
 
     def _partitions(self, client: Any, topic: str) -> list[Any]:
@@ -125,12 +126,13 @@ class Commands:
             self._client.resume(*self._client.paused())
             self._control_read = self._job.orders_read = True
 
-    def _rediscover_heartbeats(self) -> None:
-        """Begin anew once the topic of heartbeats is there."""
+    def _rediscover(self) -> None:
+        """Follow partitions that came later from their beginning: all that is on them came since."""
         self._rediscover_at = time.monotonic() + REDISCOVER_S
-        if self._client.partitions_for_topic(self._job.prefix + HEARTBEATS):
-            self._client.close(timeout_ms=1000)
-            self._client = None
+        there = [part for topic in (DECISIONS, CONTROL, HEARTBEATS) for part in self._partitions(self._client, topic)]
+        if new := set(there) - self._client.assignment():
+            self._client.assign([*self._client.assignment(), *new])
+            self._client.seek_to_beginning(*new)
 
     def _handle(self, record: Any) -> None:
         job, now, topic = self._job, time.time(), record.topic.removeprefix(self._job.prefix)
@@ -139,7 +141,7 @@ class Commands:
             if topic == CONTROL and key in (mode_key(job.name), clock_key(job.name)):
                 if record.value is not None or job.signing is not None:
                     self._check_signature(record, key)
-                    self._follow_control(key, decode(Control, record.value, now))
+                    self._follow_control(key, record.partition, decode(Control, record.value, now))
             elif topic == CONTROL and key.startswith(order_key(job.name, "")):
                 if record.value is not None:
                     self._check_signature(record, key)
@@ -164,18 +166,21 @@ class Commands:
         if self._job.signing is not None:
             self._job.signing.check(record.topic, key, record.value, dict(record.headers))
 
-    def _follow_control(self, key: str, control: Control) -> None:
+    def _follow_control(self, key: str, partition: int, control: Control) -> None:
         job = self._job
         if control.job != job.name:
             raise MessageError(f"job={control.job!r} under the key {key!r}")
+        at, newest_s = self._control_at.get(key, (partition, 0.0))
+        if not self._control_read and at != partition and control.wall_time < newest_s:
+            return  # kept where the key's words were before the topic got more partitions
         # A kept record that somebody sends again is signed as well; clocks of people differ by less than FUTURE_S.
-        newest_s = max(self._control_at.get(key, 0.0), control.wall_time)
+        newest_s = max(newest_s, control.wall_time)
         if job.signing is not None and control.wall_time < newest_s - FUTURE_S:
             raise MessageError(
                 f"wall_time={control.wall_time} is {newest_s - control.wall_time:.0f} s older than a message that came "
                 "before; send it anew"
             )
-        self._control_at[key] = newest_s
+        self._control_at[key] = partition, newest_s
         if key == clock_key(job.name) and self._waits_for_clock:
             job.clock = clock_of(control)
             log.info("%s: job time is %s", job.name, job.clock or "unknown until a clock is announced")

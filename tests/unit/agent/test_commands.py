@@ -7,12 +7,14 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import pytest
+from kafka import TopicPartition
 
 from tests.fakes import driver
 from tidecast import WALL, modes
+from tidecast import commands as following
 from tidecast.commands import Commands
 from tidecast.control import clock_key, mode_key
-from tidecast.messages import Control, Decision, Outcome, Reject, encode
+from tidecast.messages import Control, Decision, Heartbeat, Outcome, Reject, encode
 from tidecast.modes import hand_back_if_silent, note_contact
 
 
@@ -52,6 +54,58 @@ class Kept(Polled):
 
     def resume(self, *parts):
         pass
+
+
+class Topics:
+    """A client of a broker that has these numbers of partitions, and the records that are put on them."""
+
+    def __init__(self, **partitions):
+        self.records, self.at, self.still = {}, {}, set()
+        for topic, many in partitions.items():
+            self.grow(topic, many)
+
+    def grow(self, topic, many):
+        for number in range(many):
+            self.records.setdefault(TopicPartition(topic, number), [])
+
+    def put(self, topic, number, key, message):
+        records = self.records[TopicPartition(topic, number)]
+        records.append(Record(topic, key.encode(), encode(message), number, len(records)))
+
+    def partitions_for_topic(self, name):
+        return {part.partition for part in self.records if part.topic == name}
+
+    def assign(self, parts):
+        self.at = {part: self.at.get(part, 0) for part in parts}
+
+    def assignment(self):
+        return {*self.at}
+
+    def seek_to_beginning(self, *parts):
+        self.at |= dict.fromkeys(parts, 0)
+
+    def seek_to_end(self, *parts):
+        self.at |= self.end_offsets(parts)
+
+    def end_offsets(self, parts):
+        return {part: len(self.records[part]) for part in parts}
+
+    def position(self, part):
+        return self.at[part]
+
+    def pause(self, *parts):
+        self.still |= {*parts}
+
+    def paused(self):
+        return self.still
+
+    def resume(self, *parts):
+        self.still -= {*parts}
+
+    def poll(self, timeout_ms):
+        came = {part: self.records[part][at:] for part, at in self.at.items() if part not in self.still}
+        self.seek_to_end(*came)
+        return came
 
 
 def wish(executors=3, id="d1", **fields):
@@ -298,6 +352,42 @@ def test_an_old_word_that_keeps_a_new_agent_from_acting_is_told_once_control_is_
     commands.poll()
     assert job.mode == ("observe" if kept else "act")
     assert ('"observe" on topic control holds' in caplog.text) == kept
+
+
+def following_commands(job, topics, monkeypatch):
+    monkeypatch.setattr(following, "consumer", lambda *where, **options: topics)
+    monkeypatch.setattr(following, "REDISCOVER_S", 0.0)
+    return Commands(job, "nowhere:1", {}, waits_for_clock=False)
+
+
+def test_partitions_that_topics_get_later_are_followed_and_nothing_on_them_is_missed(job, monkeypatch):
+    topics = Topics(decisions=1, control=1)
+    topics.put("decisions", 0, "orders", wish(2, "before it was attached"))
+    commands = following_commands(job, topics, monkeypatch)
+    commands.poll()
+    assert job.mode == "act"
+    for topic in ("decisions", "control", "heartbeats"):
+        topics.grow(topic, 3)
+    topics.put("decisions", 2, "orders", wish(3, "d1"))
+    topics.put("heartbeats", 1, "orders", Heartbeat("orders", "autoscaler", 0.0, time.time(), 1.0))
+    for _ in range(2):
+        commands.poll()
+    assert job.actuator.calls == ["take over", "target 3"] and topics.at[TopicPartition("heartbeats", 1)] == 1
+    topics.put("control", 1, mode_key("orders"), Control("orders", time.time(), mode="freeze"))
+    topics.put("decisions", 0, "orders", wish(4, "d2"))  # those that there were are read on
+    commands.poll()
+    assert job.mode == "freeze" and job.actuator.calls == ["take over", "target 3"]
+    assert topics.at[TopicPartition("decisions", 0)] == 2
+
+
+@pytest.mark.parametrize("newest", [0, 1])
+def test_of_kept_words_on_several_partitions_the_newest_holds(job, monkeypatch, newest):
+    topics = Topics(decisions=1, control=2, heartbeats=1)
+    topics.put("control", 1 - newest, mode_key("orders"), Control("orders", 100.0, mode="act"))
+    topics.put("control", newest, mode_key("orders"), Control("orders", 300.0, mode="act"))
+    topics.put("control", newest, mode_key("orders"), Control("orders", 200.0, mode="freeze"))  # a clock is behind
+    following_commands(job, topics, monkeypatch).poll()
+    assert job.mode == "freeze" and job.outbox == []
 
 
 def test_orders_are_known_to_be_the_newest_once_control_is_read_to_its_end(job):
