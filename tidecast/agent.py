@@ -121,7 +121,7 @@ def attach(
     ours, source = choose_brokers(address, security, source_address or address, source_security, source_options)
     prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
     state = Job(
-        name=job, prefix=prefix, widest_mode=mode, clock=clock, signing=signing,
+        name=job, prefix=prefix, widest_mode=mode, clock=clock, signing=signing, application=cluster.application,
         limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
         actuator=ExecutorActuator(cluster, job), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix, signing),
         topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),

@@ -90,6 +90,7 @@ class Job(OrderedJob):
 
     Attributes:
         widest_mode: the widest mode that `attach` allows.
+        application: id of the Spark application that runs its query; None: not known.
         pending: the mode that it is to be in, where the cluster has refused it or Spark did not answer; else None.
         limits: what decisions may ask for.
         lock: guards what several threads change together: mode, target, tracker.
@@ -112,6 +113,7 @@ class Job(OrderedJob):
     widest_mode: str
     limits: Limits
     actuator: ExecutorActuator
+    application: str | None = None
     pending: PendingMode | None = None
     lock: threading.RLock = field(default_factory=threading.RLock)
     stop: threading.Event = field(default_factory=threading.Event)
@@ -177,7 +179,7 @@ class Job(OrderedJob):
             job=self.name, kind=kind, time=round(clock.at(since), 3), wall_time=round(measured_at, 3),
             time_scale=clock.scale, span_s=round((until - since) * clock.scale, 3), executors=len(cores),
             pending_executors=None if target is None else max(0, target - len(cores)),
-            cores=sum(cores), task_ceiling=self.ceiling(), mode=self.mode,
+            cores=sum(cores), task_ceiling=self.ceiling(), mode=self.mode, application=self.application,
             **rounded,
         )  # fmt: skip
         self.outbox.enqueue("metrics", self.name, sample)

@@ -36,7 +36,8 @@ class MetricSample:
     `run_s`, of that `gc_s` (garbage collection) and `sink_wait_s` (tasks of the last stage that waited), and
     `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage, and `busiest_s`,
     what the tasks of the executor that worked most took together. `operator_rows`:
-    records of each step inside the query, by its name, where it counts them (`tidecast job up`).
+    records of each step inside the query, by its name, where it counts them (`tidecast job up`). `application`: id of
+    the Spark application that measured it.
     """
 
     job: JobName
@@ -74,6 +75,7 @@ class MetricSample:
     busiest_s: Seconds | None = None
     mode: str | None = None
     operator_rows: dict[str, Any] | None = None
+    application: str | None = None
     schema: int = SCHEMA
 
     def check(self) -> None:

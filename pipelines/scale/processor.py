@@ -9,6 +9,7 @@ from configs.contract import Contract
 from models.policy.core.budget import Promise
 from models.policy.live import held_forecast
 from models.policy.live import memory as memories
+from models.policy.live.applications import two_report, with_turn
 from models.policy.live.evaluation import evaluate, most_of_use, with_clock_set_back
 from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles
@@ -20,8 +21,7 @@ from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
-from pipelines.scale.written import Sent, messages_after
-from pipelines.serve.step.refusals import Refusals
+from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after
 from pipelines.serve.step.samples import fields_by_name, read_sample
 from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject, decode_keyed
 from tidecast.orders import ReplayProgress
@@ -76,16 +76,16 @@ class Scaler:
         memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
         memory = with_clock_set_back(memory, now)
         memory, has_interval, refused = self.update_memory(memory, rows, max(now, memory.beat_at or now))
-        told = Refusals(memory.refused)
-        rejects = [one for one in refused if one.topic != "metrics" or told.is_news(self.job, one.reason, now)]
-        memory = dataclasses.replace(memory, refused=told.told)
-        if has_interval:
+        memory, rejected = rejects_after(self.job, memory, refused, now)
+        if two_report(self.job, memory, now):
+            decision = None
+        elif has_interval:
             memory, decision = self.decide(self.read_store(memory, batch_s), now)
         else:
             decision = self.hold_without_metrics(memory, now)
         memory, said = messages_after(self.job, self.contract.hash, memory, decision, now)
         wanted = [] if self._want is None else [("wants", self.job, self._want)]
-        return memory, [*(("rejects", reject.topic, reject) for reject in rejects), *said, *wanted]
+        return memory, [*rejected, *said, *wanted]
 
     def update_memory(
         self, memory: Memory, rows: list[dict[str, Any]], now: float
@@ -99,7 +99,7 @@ class Scaler:
 
         Returns:
             The memory; whether an interval with executors was among the records; and the rejects, also of forecasts
-            that begin over 60 wall seconds after the job's own time.
+            that begin over 60 wall seconds after the job's own time, and of metrics while two applications send them.
 
         Raises:
             KeyError: a row of another topic, or one that lacks a column.
@@ -109,13 +109,16 @@ class Scaler:
             try:
                 messages.append((_decode(row, self.job, now), row))
             except MessageError as error:
-                rejects.append(_reject(row, error, now))
+                rejects.append(reject_of(row, error, now))
         for message, row in sorted(messages, key=lambda pair: pair[0].wall_time):
             fields = fields_by_name(message)  # nothing in them is changed: to copy that, too, takes longer
-            if isinstance(message, Forecast):
+            memory = with_turn(memory, fields.get("application"), now)
+            if row["topic"] == "metrics" and (why := two_report(self.job, memory, now)):
+                rejects.append(reject_of(row, why, now))
+            elif isinstance(message, Forecast):
                 if held_forecast.begins_too_late(memory, fields):
                     reason = f"time={message.time}: the job has come to {memory.metric_time}, nobody forecasts beyond"
-                    rejects.append(_reject(row, reason, now))
+                    rejects.append(reject_of(row, reason, now))
                 memory = held_forecast.with_forecast(memory, fields)
             elif isinstance(message, Heartbeat):
                 memory = held_forecast.with_heartbeat(memory, fields)
@@ -236,11 +239,7 @@ class Scaler:
         reason = f"job {self.job!r} has no contract; add configs/contracts/{self.job}.yaml. Its records are left."
         first = [row for row in rows if row["topic"] == "metrics"][:1]
         memory = dataclasses.replace(memory or memories.fresh(self.contract), unknown_at=now)
-        return memory, [("rejects", row["topic"], _reject(row, reason, now)) for row in first]
-
-
-def _reject(row: dict[str, Any], reason: object, now: float) -> Reject:
-    return Reject.of(row["topic"], row["partition"], row["offset"], "autoscaler", reason, row["value"], now)
+        return memory, [("rejects", row["topic"], reject_of(row, reason, now)) for row in first]
 
 
 def _decode(row: dict[str, Any], job: str, now: float) -> Any:

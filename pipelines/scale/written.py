@@ -1,12 +1,15 @@
-"""What is sent of an evaluation: its decision, unless the one that stands comes to the same, and signs of life."""
+"""What is sent of a step: rejects, the decision, unless the one that stands comes to the same, and signs of life."""
 
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 from models.policy.live.memory import Memory
 from models.policy.live.standing import MOMENTARY, Standing, count_repeat
-from tidecast.messages import Decision, Heartbeat, Message
+from pipelines.serve.step.refusals import Refusals
+from tidecast.messages import Decision, Heartbeat, Message, Reject
 
 Sent = list[tuple[str, str, Message]]
 """Topic, key and message of what is to be sent."""
@@ -48,6 +51,18 @@ def messages_after(
     out.append(("heartbeats", job, beat))
     reported = standing and dataclasses.replace(standing, vouched=standing.repeats)
     return dataclasses.replace(memory, beat_at=now, standing=reported), out
+
+
+def reject_of(row: Mapping[str, Any], reason: object, now: float) -> Reject:
+    """Return the reject of a record (topic, partition, offset and value); `now` is wall time, epoch seconds."""
+    return Reject.of(row["topic"], row["partition"], row["offset"], "autoscaler", reason, row["value"], now)
+
+
+def rejects_after(job: str, memory: Memory, refused: Iterable[Reject], now: float) -> tuple[Memory, Sent]:
+    """Return the memory after a job's records were refused, and what is to be sent: of metrics one a kind in 60 s."""
+    told = Refusals(memory.refused)
+    sent = [one for one in refused if one.topic != "metrics" or told.is_news(job, one.reason, now)]
+    return dataclasses.replace(memory, refused=told.told), [("rejects", one.topic, one) for one in sent]
 
 
 def _alike(decision: Decision, memory: Memory, contract: str) -> str:

@@ -38,18 +38,17 @@ class Memory:
         cold: batches still to be ignored after a change of executors.
         batches, looked_at: sums since the last evaluation, and when that was.
         policy, carried: who decided last, and its memory as JSON values.
-        forecast: the newest forecast's fields; empty before one.
-        refuted: whether nothing has come of the load that forecasts said was sure.
+        forecast, refuted: the newest forecast's fields, if any; whether nothing came of load that they called sure.
         mode: what the job's agent does with decisions, as it last said.
         standing: the decision written last.
         beat_at, unknown_at: when a heartbeat was last written; since when the job has had no contract.
         refused: kinds of metrics that were refused, and when that was told.
+        turns: when each application began to report after another one, by its id; the last one reports now.
         lead: what its raises took; None before one.
         account: of the promise to the job's users.
         scatter: of the batches around `model` (`rate_spread`).
         replay: replays beside the job's live records, and the controller of their rate.
-        behind_at: since when the job is behind; None where it is not.
-        no_room: whether the cluster has no room for all of `target`, as an outcome said.
+        behind_at, no_room: since when the job is behind, if it is; whether the cluster has no room for all of `target`.
         busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
     """
@@ -77,6 +76,7 @@ class Memory:
     beat_at: float | None = None
     unknown_at: float | None = None
     refused: dict[str, float] = field(default_factory=dict)
+    turns: dict[str, list[float]] = field(default_factory=dict)
     lead: LearnedLead | None = None
     account: Account = field(default_factory=Account)
     scatter: float = FIRST_SCATTER

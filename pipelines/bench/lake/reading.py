@@ -115,7 +115,7 @@ def _records(spark: SparkSession, jobs: int, begin: int, seconds: int) -> DataFr
         **dict.fromkeys(
             ("task_median_s", "task_max_s", "busiest_s"), "if(whole OR rand() > 0.2, NULL, round(rand(), 3))"
         ),
-        "spilled_bytes": "if(whole, NULL, 0)", "operator_rows": "NULL",
+        "spilled_bytes": "if(whole, NULL, 0)", "operator_rows": "NULL", "application": "'app-20261130090000-0001'",
     }  # fmt: skip
     fields = [f"CAST({made[name]} AS {kind}) AS `{name}`" for name, kind in spark_columns(MetricSample).items()]
     hour = "date_format(timestamp_seconds(second), \"yyyy-MM-dd'T'HH\") AS event_hour"

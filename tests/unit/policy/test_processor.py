@@ -120,6 +120,37 @@ def test_of_metrics_that_are_refused_all_the_time_one_of_a_kind_is_told_in_a_min
     assert told == [(at, "metrics", offset) for at in (0, 60, 120) for offset in (0, 1)]
 
 
+def seconds(scaler, memory, begin, *applications):
+    """The memory, rejects and decisions of seconds of which each is told by one application; restored in between."""
+    sent = []
+    for at, application in enumerate(applications, begin):
+        rows = [row("metrics", metric(wall_time=NOW + at, time=float(at), application=application), at)]
+        memory, out = scaler.step(memory and Memory.from_json(memory.to_json()), rows, NOW + at, NOW + at)
+        sent += [(topic, at, message) for topic, _, message in out]
+    rejects, decisions = ([(at, m) for topic, at, m in sent if topic == wanted] for wanted in ("rejects", "decisions"))
+    return memory, rejects, decisions
+
+
+def test_while_two_applications_report_as_one_job_it_is_told_and_nothing_is_decided(scaler):
+    memory, rejects, _ = seconds(scaler, None, 0, *["app-1"] * 5, *["app-2", "app-1"] * 45)
+    assert [at - rejects[0][0] for at, _ in rejects] == [0, 60] and rejects[0][0] < 12
+    assert "applications app-1 and app-2 report as 'orders', and nothing is decided" in rejects[0][1].reason
+    known = memory
+    memory, _, decisions = seconds(scaler, memory, 95, *["app-1", "app-2"] * 10)
+    assert decisions == [] and (memory.looked_at, memory.past) == (known.looked_at, known.past)
+    _, out = scaler.step(memory, [], NOW + 140, NOW + 140)  # its timer
+    assert [topic for topic, *_ in out] == ["heartbeats"]
+    memory, rejects, _ = seconds(scaler, memory, 115, *["app-2"] * 80)
+    assert memory.looked_at == memory.metric_at == NOW + 194 and max(at for at, _ in rejects) < 175
+
+
+def test_a_driver_that_is_restarted_again_and_again_is_one_application_after_another(scaler):
+    _, rejects, decisions = seconds(scaler, None, 0, *(f"app-{at // 5}" for at in range(60)), None, "app-12", None)
+    assert rejects == [] and decisions
+    _, rejects, _ = seconds(scaler, None, 0, "app-1", "app-1", "app-2", "app-1", "app-2", "app-2")  # out of order
+    assert rejects == []
+
+
 def test_history_says_nothing_about_now(scaler):
     old = metric(executors=None, lag_records=None, span_s=1800.0)
     memory, ticked, rejects = scaler.update_memory(fresh(CONTRACT), [row("metrics", old)], NOW)
