@@ -1,7 +1,8 @@
 """Who serves or decides, and until when: each claims an epoch on `control`; one that sees a later claim leaves.
 
 Forecasts carry their server's epoch: milliseconds of the claim's wall time, and always above the claim before, so that
-a later server counts for more even where the broker was built anew and offsets begin again.
+a later server counts for more even where the broker was built anew and offsets begin again, and an old claim that is
+sent again for nothing. Where the file of signing keys has a line for the role, only claims signed with it count.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from configs.sections import Kafka
 from pipelines.kafka.broker import Follower, Record, read_records
 from pipelines.kafka.connection import answered
 from pipelines.kafka.publisher import Publisher
-from tidecast.messages import Control, MessageError, decode, encode
+from pipelines.kafka.signing import Signer
+from tidecast.messages import Control, MessageError, decode
 
 TOPIC = "control"
 SERVING, AUTOSCALER = "serving", "autoscaler"
@@ -44,30 +46,22 @@ class Claim:
             BrokerError: the broker does not answer, or not within 30 s, or forbids it (TopicError).
             kafka.errors.KafkaError: it does not take the claim.
         """
-        now, self._role = time.time(), role
-        records = read_records(kafka, TOPIC)
-        claims = [(record.offset, epoch) for record in records if (epoch := self._epoch(record, now))]
-        newest = max(claims, default=(-1, 0))
-        if kept is None or kept != newest[1]:
-            epoch = max(round(now * 1000), *(epoch + 1 for _, epoch in claims), 0)
-            message = encode(Control(job=role, wall_time=epoch / 1000, by=by))
-            sent = publisher.send_bytes(TOPIC, claim_key(role).encode(), message)
+        now, self._role, self._signer = time.time(), role, Signer.of(kafka)
+        self.epochs = frozenset(epoch for record in read_records(kafka, TOPIC) if (epoch := self._epoch(record, now)))
+        newest = max(self.epochs, default=0)
+        if kept is None or kept != newest:
+            newest = max(round(now * 1000), newest + 1)
+            sent = publisher.send(TOPIC, claim_key(role), Control(job=role, wall_time=newest / 1000, by=by))
             with answered(kafka):
-                newest = int(sent.get(timeout=30).offset), epoch
-        self._offset, self.epoch = newest
-        self.epochs = frozenset({self.epoch, *(epoch for _, epoch in claims)})
-        self._claims, self._read = Follower(kafka, [TOPIC]), -1
+                sent.get(timeout=30)
+        self.epoch = newest
+        self.epochs |= {newest}
+        self._claims = Follower(kafka, [TOPIC])
 
     def superseded(self) -> bool:
         """Return whether another one has claimed since the last look, and this one must leave; does not wait."""
-        now, offsets = time.time(), list[int]()
-        for record in self._claims.poll(0):
-            if self._epoch(record, now):
-                if record.offset <= self._read:  # the topic was made anew: whoever claims there came later
-                    self._offset = -1
-                self._read = record.offset
-                offsets.append(record.offset)
-        return any(offset > self._offset for offset in offsets)
+        now = time.time()
+        return any((self._epoch(record, now) or 0) > self.epoch for record in self._claims.poll(0))
 
     def close(self) -> None:
         """Close the consumer of `control`; the claim stays on the topic."""
@@ -75,7 +69,7 @@ class Claim:
 
     def _epoch(self, record: Record, now: float) -> int | None:
         """The epoch that a record claims for this role; None of what is no such claim."""
-        said = _claimed(record, self._role, now)
+        said = _claimed(record, self._role, self._signer, now)
         return None if said is None else round(said.wall_time * 1000)
 
 
@@ -85,15 +79,19 @@ def last_claim(kafka: Kafka, role: str) -> str | None:
     Raises:
         BrokerError: the broker does not answer, or forbids it (TopicError).
     """
-    now = time.time()
-    claims = [said.by for record in read_records(kafka, TOPIC) if (said := _claimed(record, role, now)) is not None]
-    return claims[-1] if claims else None
+    now, signer, newest = time.time(), Signer.of(kafka), None
+    for record in read_records(kafka, TOPIC):
+        said = _claimed(record, role, signer, now)
+        if said is not None and (newest is None or said.wall_time >= newest.wall_time):
+            newest = said
+    return None if newest is None else newest.by
 
 
-def _claimed(record: Record, role: str, now: float) -> Control | None:
+def _claimed(record: Record, role: str, signer: Signer, now: float) -> Control | None:
     """The claim on a role that a record is; None of any other."""
     if record.key == claim_key(role):
         with suppress(MessageError):
+            signer.check_record(record, role)
             return decode(Control, record.value, now)
     return None
 

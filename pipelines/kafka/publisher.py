@@ -34,8 +34,8 @@ class Publisher:
         self._failure: Exception | None = None
         self._producer = connect_client(producer, kafka, **options)
 
-    def send(self, topic: str, key: str, message: Message) -> None:
-        """Queue one message as JSON; a failed delivery shows at `flush`.
+    def send(self, topic: str, key: str, message: Message) -> Any:
+        """Queue one message as JSON; returns as `send_bytes`. A failed delivery shows at `flush`.
 
         Raises:
             MessageError: a number in it is not finite.
@@ -43,7 +43,7 @@ class Publisher:
         """
         value = encode(message)
         signature = self._signer.sign(topic, key, value, getattr(message, "job", None))
-        self.send_bytes(topic, key.encode(), value, headers=[] if signature is None else [(HEADER, signature)])
+        return self.send_bytes(topic, key.encode(), value, headers=[] if signature is None else [(HEADER, signature)])
 
     def send_bytes(
         self, topic: str, key: bytes, value: bytes, partition: int | None = None, timestamp_s: float | None = None,

@@ -111,7 +111,7 @@ class Turn:
             while not stop.is_set():
                 if (has_lock := self._lock.take()) and self._lock.handed_over:
                     return True
-                if first_job_heard(heard, LOOK_S) is not None:
+                if first_job_heard(self._kafka, heard, LOOK_S) is not None:
                     heard_at = time.monotonic()
                 elif has_lock and time.monotonic() - heard_at > LISTEN_S:
                     return True

@@ -23,7 +23,7 @@ def heard(monkeypatch):
     """What is said on the topics in each look from now on, each of which takes a second; nothing once all was."""
     said, now = [], SimpleNamespace(s=1000.0)
 
-    def first_job_heard(follower, within_s):
+    def first_job_heard(kafka, follower, within_s):
         now.s += 1.0
         return said.pop(0) if said else None
 
