@@ -142,7 +142,7 @@ class PoolDivision:
         return pools
 
     def _want(self, record: Record, members: Mapping[str, str], now: float) -> Want | None:
-        """What a record says; None where it is none, or not of its job, or of a job in another pool or in none."""
+        """What a record says; None of what is none, an old one that is sent again, or of a job not in the pool."""
         if record.key not in members:
             return None
         try:
@@ -152,7 +152,7 @@ class PoolDivision:
             for line in self._once(f"wants of {record.key}", f"not taken: {error}"):
                 print(f"autoscaler: {line}", flush=True)
             return None
-        if members.get(said.job) != said.pool:
+        if members.get(said.job) != said.pool or now - said.wall_time >= FORGOTTEN_S:
             return None
         ahead = tuple(zip(said.until, said.ahead, strict=True))
         return Want(

@@ -320,6 +320,18 @@ def test_a_job_that_is_gone_leaves_its_executors_to_the_others_after_a_while(sit
     assert site.grants.of("payments") == JobGrant("shared"), "if it comes back it has what is there until it is divided"
 
 
+def test_an_old_want_that_is_sent_again_keeps_no_job_in_the_pool_that_has_ended(site):
+    site.seconds(60, orders=300.0, payments=900.0)
+    old = next(each for each in reversed(site.topic.records) if each.key == "payments")
+    site.executors["payments"] = 0
+    for _ in range(3):
+        site.now += FORGOTTEN_S - 60
+        site.topic.send("payments", old.value)
+        site.seconds(5, orders=900.0)
+    site.seconds(70, orders=900.0)
+    assert site.executors["orders"] == 6 and site.grants.of("payments") == JobGrant("shared")
+
+
 def send(site, job, at, executors=4, running=1, pool="shared"):
     late = [9.0, 6.0, 4.0, 2.0, 1.0, 0.0]
     said = PoolWant(job, at, at, 1.0, pool, executors, running, 1, 1, late, 1.0, [], [])
