@@ -14,6 +14,7 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 import yaml
+from docker.utils import exclude_paths
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from configs.settings import ROOT, Settings
@@ -73,6 +74,14 @@ def test_a_changed_contract_restarts_no_pod():
     assert contracts["options"] == {"disableNameSuffixHash": True}
 
 
+def test_a_contract_or_pool_with_a_secret_address_may_be_a_secret_of_the_cluster():
+    (spec,) = (spec for spec, container in _containers() if container["name"] == "autoscaler")
+    for name in ("contracts", "pools"):
+        (volume,) = (one for one in spec["volumes"] if one["name"] == name)
+        sources = volume["projected"]["sources"]
+        assert sources == [{kind: {"name": name, "optional": True}} for kind in ("configMap", "secret")]
+
+
 def test_ports_are_published_on_the_loopback_only_unless_a_person_names_an_address():
     published = [port for service in SERVICES.values() for port in service.get("ports", [])]
     assert published and all(port.startswith("127.0.0.1:") for port in published)
@@ -113,10 +122,16 @@ def test_the_brokers_image_has_the_version_of_the_embedded_one():
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{wanted}"
 
 
-def test_nothing_secret_goes_into_the_image():
-    assert {"docker/.env", "docker/kubernetes", "var", ".git", "tests"} <= set(
-        (ROOT / ".dockerignore").read_text().split()
-    )
+def test_nothing_secret_goes_into_the_image(tmp_path):
+    secret = {
+        "docker/.env", "docker/kubernetes/ours/secrets.env", "var/settings.yaml", ".git/config",
+        "configs/contracts/orders.yaml", "configs/contracts/plans/orders.yaml", "configs/pools/shared.yaml",
+    }  # fmt: skip
+    for name in (*secret, "configs/default.yaml"):
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).touch()
+    sent = exclude_paths(str(tmp_path), (ROOT / ".dockerignore").read_text().split())
+    assert "configs/default.yaml" in sent and not secret & sent
     assert {"/docker/.env", "/docker/kubernetes/ours/"} <= set((ROOT / ".gitignore").read_text().split())
 
 
@@ -154,8 +169,9 @@ def test_the_overlay_gives_all_that_the_base_asks_for():
             if key := variable.get("valueFrom", {}).get("secretKeyRef"):
                 assert f"{key['key']}=" in secrets
         for volume in spec.get("volumes", []):
-            asked = volume.get("configMap", {"name": "contracts"})
-            assert asked["name"] in given | own or asked["optional"]
+            for source in volume.get("projected", {"sources": [volume]})["sources"]:
+                asked = source.get("configMap") or source.get("secret") or {"optional": True}
+                assert asked.get("optional") or asked["name"] in given | own
     assert not re.findall(r"^[A-Z_]+=.+$", secrets, re.M)
 
 
