@@ -15,7 +15,7 @@ _HDFS = re.compile(r"hdfs://[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]{1,5})?(/(?!\.{1,2}(
 
 
 class Ports(Section):
-    """Ports of the embedded services, on the loopback only; 0 is any free port."""
+    """Ports of the embedded services, on the loopback only, and of the pages of a job's driver; 0 is any free port."""
 
     broker: Port = 0
     controller: Port = 0

@@ -31,6 +31,8 @@ def query_session(
 ) -> SparkSession:  # fmt: skip
     """Start the session of a query of the pipeline, or of an ingest, with a partition of a shuffle for each core.
 
+    It has no pages: on a cluster they would listen to the network without a login, with links that end its work.
+
     Args:
         app: its name, as "autoscaler" or "serving".
         settings: Spark's memory sizes, and `var`.
@@ -52,7 +54,8 @@ def query_session(
     # A query with state in Python starts a Python beside its driver, too, by the path that executors have.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     bounds = Executors(min=cores, max=cores)
-    session = cluster_session(app, there, Contract(job=app, executors=bounds), delta=delta, prompt=python_state)
+    contract = Contract(job=app, executors=bounds)
+    session = cluster_session(app, there, contract, delta=delta, prompt=python_state, pages=False)
     # Paths of ours are of a mounted file system, and HADOOP_CONF_DIR may name another one, to which YARN's client has
     # brought by now what the executors need.
     context: Any = session.sparkContext

@@ -83,7 +83,7 @@ def local_session(
 
 def cluster_session(
     app: str, settings: Settings, contract: Contract, event_log: Path | None = None, stock_starts: bool = False,
-    delta: bool = False, grows: bool = True, prompt: bool = False,
+    delta: bool = False, grows: bool = True, prompt: bool = False, pages: bool = True,
 ) -> SparkSession:  # fmt: skip
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
@@ -99,6 +99,7 @@ def cluster_session(
         delta: whether the job writes Delta tables.
         grows: whether Spark itself may add executors to the least ones; the agent may in any case, up to the most.
         prompt: whether rows of Python workers are handed on before a batch ends, and not by 64 KiB.
+        pages: whether its driver shows Spark's pages, without a login and, beside a cluster, to the network.
 
     Raises:
         SettingsError: no Spark master is set.
@@ -118,6 +119,7 @@ def cluster_session(
         **DECOMMISSION,
         **SPECULATION,
         **POOLS,
+        **({} if pages else NO_PAGES),
         **(DELTA if delta else {}),
         **(PROMPT if prompt else {}),
         "spark.executor.cores": str(executors.cores),

@@ -76,3 +76,16 @@ def test_a_query_with_state_in_python_hands_on_its_rows_in_small_parts(monkeypat
     monkeypatch.setattr(session, "_on_loopback", lambda settings: {})
     query_session.query_session("serving", load(), 2, "", python_state=python_state)
     assert ("spark.buffer.size" in built) is python_state
+
+
+def test_a_query_of_ours_on_a_cluster_shows_no_pages_and_a_job_does(monkeypatch, tmp_path):
+    built = {}
+    context = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: SimpleNamespace(set=lambda *_: None)))
+    made = SimpleNamespace(sparkContext=context, conf=context._jsc.hadoopConfiguration())
+    monkeypatch.setattr(session, "_build", lambda app, master, options: built.update({app: options}) or made)
+    monkeypatch.setattr(session.jars, "jar_paths", lambda group: [])
+    monkeypatch.setenv("PYSPARK_PYTHON", "python")
+    settings = load(spark={"master": "yarn"}, var=tmp_path)
+    query_session.query_session("autoscaler", settings, 2, "yarn")
+    session.cluster_session("orders", settings, Contract(job="orders"))
+    assert built["autoscaler"]["spark.ui.enabled"] == "false" and "spark.ui.enabled" not in built["orders"]
