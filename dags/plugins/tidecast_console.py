@@ -11,6 +11,7 @@ import contextlib
 import threading
 from typing import Any
 
+from airflow.configuration import conf
 from airflow.plugins_manager import AirflowPlugin
 
 NAME = "tidecast"
@@ -55,13 +56,23 @@ class LazyConsole:
 CONSOLE = LazyConsole()
 
 
+def guard(app: Any) -> Any:
+    """Put a guard around an API server that asks nobody for a login, where the stack that starts it asks for that."""
+    if not conf.getboolean(NAME, "loopback_only", fallback=False):
+        return app
+    from pipelines.console.origin import LoopbackOnly
+
+    return LoopbackOnly(app)
+
+
 class TidecastConsole(AirflowPlugin):
     """Tidecast's console: an application of its own under `/tidecast`, shown in Airflow's frame."""
 
     name = "tidecast_console"
     fastapi_apps = [{"app": CONSOLE, "url_prefix": PREFIX, "name": "Tidecast console"}]  # noqa: RUF012
     fastapi_root_middlewares = [  # noqa: RUF012
-        {"middleware": CONSOLE.begin, "args": [], "kwargs": {}, "name": "Tidecast console begins"}
+        {"middleware": CONSOLE.begin, "args": [], "kwargs": {}, "name": "Tidecast console begins"},
+        {"middleware": guard, "args": [], "kwargs": {}, "name": "Tidecast lets in this computer's own pages"},
     ]
     external_views = [  # noqa: RUF012
         {"name": "Tidecast", "href": f"{NAME}/", "destination": "nav", "url_route": NAME, "nav_top_level": True}

@@ -36,7 +36,11 @@ def found(tmp_path_factory):
             [dags / "retrain_forecaster.py", dags / "approve_champion.py"],
             {"TIDECAST_TRAINING__APPROVAL_S": "60"},
         ),
-        "console": ("console.py", [], {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1"}),
+        "console": (
+            "console.py",
+            [],
+            {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1", "AIRFLOW__TIDECAST__LOOPBACK_ONLY": "True"},
+        ),
         "unplanned": ("placements.py", [], {"TIDECAST_TOPOLOGIES": str(home / "topologies")}),
         "ingests": ("ingests.py", [], {}),
         "ended": ("ended.py", [], {}),

@@ -41,7 +41,13 @@ if __name__ == "__main__":
     admin = {"authorization": f"Bearer {token('admin')}"}
     logged = client.get("/api/v2/eventLogs", headers=admin).json()["event_logs"]
     plugins = client.get("/api/v2/plugins", headers=admin).json()["plugins"]
+    elsewhere = [
+        client.get("/api/v2/version", headers={"host": "evil.example:8080"}),
+        client.post("/api/v2/assets/1/materialize", headers={**admin, "sec-fetch-site": "same-site"}),
+        client.post("/api/v2/assets/1/materialize", headers={**admin, "sec-fetch-site": "same-origin"}),
+    ]
     found = {
+        "elsewhere": [one.status_code for one in elsewhere],
         "loaded before a request": before,
         "answers": [one._asdict() for one in answers],
         "problem": client.get("/tidecast/data/jobs", headers=admin).json()["problem"],

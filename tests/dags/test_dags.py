@@ -263,6 +263,10 @@ def test_the_console_is_in_airflows_menu_and_says_that_there_is_no_broker(found)
     assert "topics" in found["console"]["problem"]
 
 
+def test_where_airflow_asks_for_no_login_pages_of_others_reach_nothing_of_it(found):
+    assert found["console"]["elsewhere"] == [403, 403, 404]  # the last is asked of a page of its own
+
+
 def test_the_console_reads_drifts_and_plans_from_airflows_database(found):
     newest, before = found["console"]["drifts"]
     assert (newest["name"], newest["extra"]["factor"], before["extra"]["factor"]) == ("tidecast.drift", 1.5, 1.3)

@@ -126,6 +126,7 @@ def _settings(context: StackContext, home: Path, database: Path) -> dict[str, st
         "AIRFLOW__WORKERS__MIN_HEARTBEAT_INTERVAL": "2",
         "AIRFLOW__CORE__EXECUTION_API_SERVER_URL": f"{url}/execution/",
         "AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_ALL_ADMINS": "True",  # it listens on the loopback only
+        "AIRFLOW__TIDECAST__LOOPBACK_ONLY": "True",  # and lets in no page of another site: our plugin's setting
         CONNECTION: f"sqlite:///{database}?timeout={_LOCKED_S}",
         "AIRFLOW__API__BASE_URL": url,
         "AIRFLOW__API__SECRET_KEY": context.secret,
