@@ -17,7 +17,7 @@ class Executors(Section):
 
     Attributes:
         min, max: executors, both included.
-        cores: per executor.
+        cores: per executor, or rather tasks that it runs at once.
     """
 
     min: int = Field(1, ge=1, le=MOST_EXECUTORS)

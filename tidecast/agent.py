@@ -122,7 +122,7 @@ def attach(
     prefix = os.environ.get(PREFIX, "") if prefix is None else prefix
     state = Job(
         name=job, prefix=prefix, widest_mode=mode, clock=clock, signing=signing, application=cluster.application,
-        limits=Limits(least, most, cores_per_executor or cluster.cores_per_executor()),
+        limits=Limits(least, most, cluster.slots_per_executor(job, cores_per_executor)),
         actuator=ExecutorActuator(cluster, job), outbox=Outbox(*ours, f"tidecast-{job}-outbox", prefix, signing),
         topics=tuple(subscribed_topics(source_options)), lost_contact_s=lost_contact_s, executors=cluster.executors(),
     )  # fmt: skip

@@ -13,11 +13,11 @@ REMEMBERED = 500  # decision ids kept to recognise duplicates: many times what c
 
 @dataclass(frozen=True)
 class Limits:
-    """What is accepted: `least` to `most` executors of `cores_per_executor` (from 1) cores, up to `fresh_s` s old."""
+    """What is accepted: `least` to `most` executors of `slots_per_executor` (from 1) slots, up to `fresh_s` s old."""
 
     least: int
     most: int
-    cores_per_executor: int = 1
+    slots_per_executor: int = 1
     fresh_s: float = 10.0
 
 
@@ -63,7 +63,7 @@ def check_decision(
         job: name of the agent's job.
         mode: the agent's mode; decisions are applied in `act` alone.
         current_executors: number last asked for, or running before the first decision.
-        limits: bounds of executors, cores of each, and seconds that a decision stays fresh.
+        limits: bounds of executors, slots of each, and seconds that a decision stays fresh.
         ceiling_tasks: parallel tasks of the stage that limits the rate (more cores are of no use); None: unknown.
         seen: earlier decisions.
         now: the agent's wall time, epoch seconds.
@@ -104,9 +104,8 @@ def _out_of_reach(wanted: int, limits: Limits, ceiling_tasks: int | None) -> str
     if not limits.least <= wanted <= limits.most:
         return f"out of bounds: executors={wanted}; {limits.least} to {limits.most} are allowed"
     if ceiling_tasks is not None and wanted > max(
-        useful := math.ceil(ceiling_tasks / limits.cores_per_executor), limits.least
+        useful := math.ceil(ceiling_tasks / limits.slots_per_executor), limits.least
     ):
-        cores = f"{limits.cores_per_executor} cores each executor"
-        tasks = f"{ceiling_tasks} tasks of the stage that takes the time, {cores}"
+        tasks = f"{ceiling_tasks} tasks of the stage that takes the time, {limits.slots_per_executor} at once on each"
         return f"beyond the useful ceiling: executors={wanted}; {useful} at most ({tasks})"
     return None

@@ -98,7 +98,7 @@ class Job(OrderedJob):
         curves: sampled end offsets over time, by (topic, partition).
         ends: newest sampled end offsets of its topics.
         committed: end offsets of its last finished batch; None before one.
-        executors: cores of every registered executor by id.
+        executors: slots of every registered executor by id, which are its cores unless a task takes several.
         owns_executors: whether this agent sets how many executors the application has for this query.
         executors_at_takeover: executors that were there when the agent took over.
         handed_back: whether its silence was answered (`tidecast.modes.hand_back_if_silent`).

@@ -1,9 +1,10 @@
-"""A job that is attached again in its driver, with real queries and no broker that answers."""
+"""What is attached in one driver, with real queries and no broker that answers."""
 
 import pytest
 
 from tests.fakes.waiting import wait_until
 from tidecast import agent, attach
+from tidecast.spark.cluster import Cluster
 
 pytestmark = pytest.mark.spark
 
@@ -40,3 +41,18 @@ def test_a_job_has_one_agent_as_long_as_its_query_runs_and_others_have_their_own
     for one in (second, third, other):
         one.stop(0.0)
     wait_until(lambda: agent._agents == before, "no agent that has ended is kept", every_s=0.1)
+
+
+def test_an_executor_has_as_many_slots_as_tasks_run_on_its_cores(start, spark, caplog):
+    conf, query = spark.sparkContext._jsc.sc().conf(), start()
+    alike = Cluster(query)
+    assert (alike.executors(), alike.slots_per_executor("orders", 4)) == ({"driver": 2}, 4)
+    assert not caplog.text
+    conf.set("spark.task.cpus", "2")
+    try:
+        job = attach(query, "orders", bootstrap=NOWHERE, cores_per_executor=4)
+    finally:
+        conf.remove("spark.task.cpus")
+    job.stop(0.0)
+    assert (job._job.limits.slots_per_executor, job._job.executors) == (2, {"driver": 1})
+    assert "orders: spark.task.cpus=2, so an executor of 4 cores runs 2 tasks at once" in caplog.text

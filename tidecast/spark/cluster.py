@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import json
+import logging
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
+
+log = logging.getLogger("tidecast")
 
 _STAGES_PER_LOOK = 200  # most stages read per batch, the newest of them
 _SPREAD_TASKS = 1000
@@ -72,15 +75,28 @@ class Cluster:
         self._mapper = jvm.com.fasterxml.jackson.databind.ObjectMapper()
         self._mapper.registerModule(jvm.com.fasterxml.jackson.module.scala.DefaultScalaModule())
         self._next_stage: int = self.jsc.dagScheduler().nextStageId()
+        self.cores_per_task = int(self.jsc.conf().get("spark.task.cpus", "1"))
 
-    def cores_per_executor(self) -> int:
-        """Return `spark.executor.cores` as configured, 1 where it is not set."""
-        return int(self.jsc.conf().get("spark.executor.cores", "1"))
+    def slots_per_executor(self, job: str, cores: int | None) -> int:
+        """Return how many tasks an executor runs at once, at least 1; warn where they are fewer than its cores.
+
+        Args:
+            job: for the warning.
+            cores: of each; None: `spark.executor.cores` as configured, 1 where it is not set.
+        """
+        cores = cores or int(self.jsc.conf().get("spark.executor.cores", "1"))
+        slots = max(cores // self.cores_per_task, 1)
+        if slots < cores:
+            log.warning(
+                "%s: spark.task.cpus=%d, so an executor of %d cores runs %d tasks at once: its contract has to say so, "
+                "executors: {cores: %d}", job, self.cores_per_task, cores, slots, slots,
+            )  # fmt: skip
+        return slots
 
     def executors(self) -> dict[str, int]:
-        """Return the cores of every registered executor by id; in local mode the driver is the one executor."""
+        """Return the slots of every registered executor by id; in local mode the driver is the one executor."""
         found = self._read(self._store.executorList(True))
-        return {e["id"]: e["totalCores"] for e in found if e["id"] != "driver" or e["maxTasks"] > 0}
+        return {e["id"]: e["totalCores"] // self.cores_per_task for e in found if e["id"] != "driver" or e["maxTasks"]}
 
     def batch_stages(self, run_id: str, batch_id: int) -> list[Stage]:
         """Return the complete stages of one finished batch, by rising stage id; ask for each batch once, in order.

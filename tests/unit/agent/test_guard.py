@@ -84,8 +84,8 @@ def test_the_ceiling_is_named():
     assert said.action == "refuse"
     assert "ceiling" in said.reason and "3 tasks" in said.reason
     assert verdict(wish(4), ceiling=None).action == "apply"
-    assert verdict(wish(4), ceiling=7, limits=Limits(1, 4, cores_per_executor=2)).action == "apply"  # 2+2+2+1
-    assert verdict(wish(4), ceiling=6, limits=Limits(1, 4, cores_per_executor=2)).action == "refuse"
+    assert verdict(wish(4), ceiling=7, limits=Limits(1, 4, slots_per_executor=2)).action == "apply"  # 2+2+2+1
+    assert verdict(wish(4), ceiling=6, limits=Limits(1, 4, slots_per_executor=2)).action == "refuse"
     assert verdict(wish(4), ceiling=3, limits=Limits(4, 6)).action == "apply", "fewer are out of bounds"
 
 
