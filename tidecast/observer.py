@@ -41,8 +41,9 @@ class Observer:
 
         A batch metric holds rows, records/s, seconds, latency (s), lag (records), executors, and where the time went:
         phases, garbage collection, spill, waiting; every SPREAD_S (10 s) also how far its tasks and its
-        executors lie apart. In mode "act" also asks surplus executors to leave that registered late, at most once in
-        TIDY_S (1 s). When the query has ended, queues its last batches and sets `job.stop`, which ends the agent.
+        executors lie apart. Once the agent has taken the executors over, also asks, at most once in TIDY_S (1 s),
+        for those that are missing and, in mode "act", for surplus ones to leave that registered late. When the query
+        has ended, queues its last batches and sets `job.stop`, which ends the agent.
 
         Raises:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
@@ -52,7 +53,7 @@ class Observer:
         self.look()
         job, now = self._job, time.monotonic()
         with job.lock:
-            if job.owns_executors and job.mode == "act" and now - self._tidied > TIDY_S:
+            if job.owns_executors and now - self._tidied > TIDY_S:
                 self._tidied = now
                 self._tidy()
         if ended:

@@ -109,8 +109,9 @@ class ExecutorActuator:
     def reconcile(self) -> str | None:
         """Ask executors beyond the target to leave, which came although the target was lowered before they registered.
 
-        While there are others than the target says, it is requested again every AGAIN_S (10 s): a cluster manager that
-        was started anew, as YARN's application master is, has forgotten it.
+        Of a query that rests none is asked to leave. While there are others than the target says, it is requested again
+        every AGAIN_S (10 s): a cluster manager that was started anew, as YARN's application master is, has forgotten
+        it.
 
         Returns:
             What was done, as a sentence for the log; None if there was nothing to do.
@@ -121,7 +122,7 @@ class ExecutorActuator:
         """
         with self._allotment.lock:
             target, live = self.target, self.live()
-            surplus = [] if target is None else live[target:]
+            surplus = [] if target is None or self._allotment.rests(self) else live[target:]
             self._dismiss(surplus)
             if target is not None and target != len(live) and time.monotonic() - self._asked_s > AGAIN_S:
                 self._request(target)

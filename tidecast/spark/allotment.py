@@ -49,8 +49,12 @@ class Allotment:
         self._last: dict[str, int] = {}  # what the only query that was scaled asked for, until anybody asks again
 
     def rest(self, query: Hashable, rests: bool) -> None:
-        """Note whether a query's decisions are not applied, so that it would let none go that it inherits."""
+        """Note whether a query's decisions are not applied, so that it lets none go."""
         (self._resting.add if rests else self._resting.discard)(query)
+
+    def rests(self, query: Hashable) -> bool:
+        """Return what was noted last."""
+        return query in self._resting
 
     def target(self, query: Hashable) -> int | None:
         """Return the executors that a query asks for; None: it is not scaled."""

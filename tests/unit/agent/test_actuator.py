@@ -5,7 +5,10 @@ from types import SimpleNamespace
 
 import pytest
 
+from tests.fakes import driver
 from tests.fakes.clock import clock_with
+from tidecast.modes import switch_mode
+from tidecast.observer import Observer
 from tidecast.spark import actuator
 from tidecast.spark.actuator import AGAIN_S, ActuatorError, ExecutorActuator
 
@@ -76,6 +79,26 @@ def test_a_target_that_is_not_reached_is_asked_for_again_now_and_then(now):
     application.ids.append("3")  # a manager that was started anew has its own first number
     assert "executors 3 came too late" in asking.reconcile()
     assert application.killed == ["3"] and application.asked == [3] * 4
+
+
+@pytest.mark.parametrize("mode", ["act", "freeze", "observe"])
+def test_executors_that_the_cluster_manager_has_forgotten_are_asked_for_in_every_mode(now, mode):
+    """As YARN's application master that was started anew: Spark's own allocation is off, and asks for none."""
+    application = Application()
+    job = driver.job(actuator=acting(application))
+    switch_mode(job, "act")
+    switch_mode(job, mode)
+    cluster = SimpleNamespace(
+        jquery=SimpleNamespace(lastProgress=lambda: None, isActive=lambda: True),
+        executors=lambda: dict.fromkeys(application.ids, 1), jsc=SimpleNamespace(master=lambda: "yarn"),
+    )  # fmt: skip
+    application.ids, application.asked = ["2"], []
+    now.s += AGAIN_S + 1.0
+    Observer(job, cluster).poll()
+    assert application.asked == [2]
+    application.ids = ["2", "3", "4"]  # it began with a number of its own
+    Observer(job, cluster).poll()
+    assert application.killed == (["4"] if mode == "act" else [])
 
 
 def test_of_several_queries_each_has_executors_of_its_own_and_the_application_their_sum():
