@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.settings import Settings
+from pipelines.jobs.launch import why_not_read_again
 from pipelines.kafka.signing import Signer
 from pipelines.spark.session import cluster_session
 
@@ -42,7 +43,7 @@ def read_apart(
         0 where each order came to an end that was wanted, else 1; stderr says which did not.
 
     Raises:
-        SettingsError: the job's results are not merged; no master or no broker.
+        SettingsError: the job's results are not merged, or not on a mounted file system; no master or no broker.
         JavaError, JarsError, OSError, LookupError, ConnectionError: no session can be started; the broker or its topic
             `control` does not answer.
     """
@@ -59,6 +60,8 @@ def read_apart(
     )
     kafka = settings.kafka
     try:
+        if why := why_not_read_again(session, job):
+            raise SettingsError(f"{why}. Leave backpressure.apart out of {job}.yaml")
         states = replay_apart(
             job, apart(session, settings, run_dir), kafka.bootstrap, kafka.security, kafka.prefix,
             Signer.of(kafka).keys_of(job), ended, tuple(map(kafka.topic, topics)),

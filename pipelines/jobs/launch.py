@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,12 +17,17 @@ from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.compression import NONE, chosen_codec
 from pipelines.kafka.spark import spark_options, topic_out
 from pipelines.spark.checkpoint.repair import free_name
+from pipelines.spark.resource_manager import configured_file_system
 from pipelines.whole_json import write_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from tidecast.replay import Replayable
+
+Replay = Callable[["Launch", "StreamingQuery"], "Replayable"]
+"""From a running query to how ranges of it are read again beside it."""
 TOPICS = ("events", "results")
 """What a job reads and writes, unless it says otherwise."""
 
@@ -140,9 +145,8 @@ def read_first_offsets(run_dir: Path, job: str) -> dict[str, dict[int, int]]:
     try:
         written = json.loads(file.read_text())
     except ValueError as error:
-        folder = run_dir.resolve()
-        aside = shlex.join(["mv", f"{folder}", f"{free_name(folder)}"])
-        raise RunFileError(damaged_file(file, error, f"To begin anew, on what is sent from then on: {aside}")) from None
+        anew = f"To begin anew, on what is sent from then on: {move_away(run_dir)}"
+        raise RunFileError(damaged_file(file, error, anew)) from None
     return {topic: {int(p): offset for p, offset in places.items()} for topic, places in written.items()}
 
 
@@ -170,6 +174,32 @@ def fix_first_offsets(
 def damaged_file(file: Path, error: ValueError, otherwise: str) -> str:
     """Say that a file of a run's first start is no JSON, and what to do: where there is a backup, and `otherwise`."""
     return f"{file}: damaged ({error}). Bring it back from a backup (tidecast restore). {otherwise}"
+
+
+def move_away(run_dir: Path) -> str:
+    """Return the command that moves a run's folder away, also where Spark keeps its checkpoint, as on YARN on HDFS."""
+    folder = run_dir.resolve()
+    aside = shlex.join(["mv", f"{folder}", f"{free_name(folder)}"])
+    return f"{aside} && hadoop fs -{aside}" if configured_file_system() else aside
+
+
+def why_not_read_again(spark: SparkSession, job: str) -> str:
+    """Say why ranges of a managed job cannot be read again; "" where they can."""
+    from tidecast.spark.file_system import other_file_system
+
+    other = other_file_system(spark)
+    return other and (
+        f"{job}: its ranges cannot be read again, as Spark keeps checkpoint and results on {other} (fs.defaultFS) and "
+        "a replay of it works on mounted file systems alone"
+    )
+
+
+def replay_if_possible(replay: Replay | None, spark: SparkSession, job: str) -> Replay | None:
+    """Return how ranges of a managed job are read again; None, which is said, where they cannot be."""
+    if replay is not None and (why := why_not_read_again(spark, job)):
+        print(f"{why}. Orders are refused.", flush=True)
+        return None
+    return replay
 
 
 def first_offsets_file(run_dir: Path, job: str) -> Path:

@@ -19,7 +19,7 @@ from configs.contract import Contract, load_contract
 from configs.errors import CorrectableError
 from configs.settings import Settings, load
 from pipelines.jobs.apart import Apart, read_apart
-from pipelines.jobs.launch import TOPICS, Launch, fix_first_offsets, refuse_order
+from pipelines.jobs.launch import TOPICS, Launch, Replay, fix_first_offsets, refuse_order, replay_if_possible
 from pipelines.jobs.progress_log import LOGGED_BYTES, ProgressLog, listener_of
 from pipelines.jobs.restarts.configured import choose_configuration, note_run, set_configuration
 from pipelines.jobs.restarts.same_topics import refuse_other_topics
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-    from tidecast.replay import Replayable
 
 TRIMMED_EVERY_S = 300.0
 """Between two looks at the size of a job's event log; meanwhile some parts may be written."""
@@ -46,7 +45,7 @@ TRIMMED_EVERY_S = 300.0
 def run_job(
     job: str, start_query: Callable[[Launch], StreamingQuery], argv: list[str] | None = None,
     topics: Sequence[str] = TOPICS, room: str = "",
-    replay: Callable[[Launch, StreamingQuery], Replayable] | None = None, merges: bool = False, keyed: bool = False,
+    replay: Replay | None = None, merges: bool = False, keyed: bool = False,
     apart: Apart | None = None,
 ) -> int:  # fmt: skip
     """Run a managed job from the command line until SIGTERM or ctrl-C; only in the main thread (it sets handlers).
@@ -101,6 +100,7 @@ def run_job(
     spark.streams.addListener(listener_of(log))
     launch = Launch(job, spark, settings, args.run_dir, start, contract)
     print(f"{job}: {set_snapshots(spark, args.run_dir, job, launch.recovery)}", flush=True)
+    replay = replay_if_possible(replay, spark, job)
     try:
         query, agent = _run(launch, contract, start_query, replay, stop, acts=not args.no_agent)
     except CorrectableError as error:
@@ -128,7 +128,7 @@ def _parse(module: str, argv: list[str] | None) -> argparse.Namespace:
 
 def _run(
     launch: Launch, contract: Contract, start_query: Callable[[Launch], StreamingQuery],
-    replay: Callable[[Launch, StreamingQuery], Replayable] | None, stop: threading.Event, acts: bool,
+    replay: Replay | None, stop: threading.Event, acts: bool,
 ) -> tuple[StreamingQuery, Any]:  # fmt: skip
     """Run the query, if it `acts` with its agent, until it ends or a signal comes; return both, None for no agent.
 

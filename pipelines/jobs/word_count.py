@@ -11,11 +11,13 @@ from __future__ import annotations
 import sys
 from typing import TYPE_CHECKING
 
+from configs.errors import SettingsError
 from pipelines.jobs.event_columns import with_event
-from pipelines.jobs.launch import Launch
+from pipelines.jobs.launch import Launch, why_not_read_again
 from pipelines.jobs.running import run_job
 from pipelines.jobs.service import OUTPUT, SOURCE, TYPED, Stage, service_stage
 from pipelines.jobs.windows import JOB, WINDOW_MS, result_key_column, watermark_delay_ms
+from pipelines.jobs.withheld import withheld_hour
 from pipelines.kafka.spark import spark_options
 
 if TYPE_CHECKING:
@@ -113,8 +115,14 @@ def start_query(launch: Launch) -> StreamingQuery:
     """Start the job's query, from `events` through service stage and windows to `results`; returns while it runs.
 
     Raises:
-        BrokerError, SettingsError, KeyError: as `Launch.events`.
+        BrokerError, KeyError: as `Launch.events`.
+        SettingsError: likewise; or an hour of the load is to be corrected by a backfill, which cannot be read here.
     """
+    if (why := why_not_read_again(launch.spark, JOB)) and withheld_hour(launch.settings.replay):
+        raise SettingsError(
+            f"{why}. A backfill of the run is to correct the records that replay.withheld_share="
+            f"{launch.settings.replay.withheld_share:g} withholds: set TIDECAST_REPLAY__WITHHELD_SHARE=0."
+        )
     return launch.to_kafka(counts(launch.events(), _stage(launch), watermark_delay_ms(launch.settings.replay)))
 
 

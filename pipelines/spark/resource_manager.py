@@ -1,4 +1,4 @@
-"""Where YARN's ResourceManager is by Hadoop's configuration, and whether it answers: its client tries on in silence."""
+"""What Hadoop's configuration names: YARN's ResourceManager, and whether it answers, and Spark's file system."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 from xml.etree import ElementTree
 
 FOLDERS = ("HADOOP_CONF_DIR", "YARN_CONF_DIR")
-FILE = "yarn-site.xml"
+FILE, CORE = "yarn-site.xml", "core-site.xml"
 ANSWERS_S = 2.0
 _NAME = "yarn.resourcemanager"
 _PORT = 8032
@@ -20,9 +20,9 @@ _REFERENCE = re.compile(r"\$\{([^}]+)\}")
 def silent_manager() -> str | None:
     """Say that no ResourceManager accepts a connection, and what helps; None: one does, or none is known.
 
-    Blocks for at most ANSWERS_S (2 s) per address.
+    YARN's client tries on in silence. Blocks for at most ANSWERS_S (2 s) per address.
     """
-    folder = next((Path(os.environ[name]) for name in FOLDERS if os.environ.get(name)), None)
+    folder = _folder()
     if folder is None:
         return None
     with suppress(OSError, ElementTree.ParseError, ValueError):
@@ -43,7 +43,7 @@ def manager_addresses(file: Path) -> list[str]:
         xml.etree.ElementTree.ParseError: it is no XML.
         ValueError: it names none, or by a value that stands elsewhere.
     """
-    values = {one.findtext("name", ""): one.findtext("value", "").strip() for one in ElementTree.parse(file).getroot()}
+    values = _values(file)
     names = values.get(f"{_NAME}.ha.rm-ids", "").split(",")
     found = []
     for suffix in [f".{name.strip()}" if name else "" for name in names]:
@@ -56,6 +56,28 @@ def manager_addresses(file: Path) -> list[str]:
             raise ValueError(f"{file}: {_NAME}.address{suffix}={address} stands elsewhere")
         found.append(known)
     return found
+
+
+def configured_file_system() -> str:
+    """Return where Spark looks for a path without a scheme, as `hdfs://namenode:8020`; "": on mounted ones.
+
+    What spark-defaults.conf may say instead is not looked at.
+    """
+    folder = _folder()
+    if folder is None:
+        return ""
+    with suppress(OSError, ElementTree.ParseError):
+        named = _values(folder / CORE).get("fs.defaultFS", "")
+        return "" if named.startswith("file:") else named
+    return ""
+
+
+def _folder() -> Path | None:
+    return next((Path(os.environ[name]) for name in FOLDERS if os.environ.get(name)), None)
+
+
+def _values(file: Path) -> dict[str, str]:
+    return {one.findtext("name", ""): one.findtext("value", "").strip() for one in ElementTree.parse(file).getroot()}
 
 
 def _accepts(address: str) -> bool:

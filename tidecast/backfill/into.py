@@ -25,6 +25,7 @@ from tidecast.replay.own_session import own_session, start_replay
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import read_again, replay_stream
 from tidecast.signed.columns import START
+from tidecast.spark.file_system import refuse_other_file_system
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -215,14 +216,17 @@ def replay_into(
         orders: that the job places itself (`Replayable.orders`).
         ranged: the plan of a replay's stream, where that is another function; it is given begin and end of the range,
             too (ms of event time). None of the range's records may be late for it; `plan` then computes tables only.
+
+    Raises:
+        BackfillError: Spark looks for the table on another file system than this process, as on HDFS.
     """
-    made = TableReplays(
+    refuse_other_file_system(spark, BackfillError)
+    own = TableReplays(
         own_session(spark), Path(table), plan, ranged, source, version, output_mode, trigger, tolerance, still_open,
         ends,
     )  # fmt: skip
     return Replayable(
-        made.start, made.publish, made.cancel, made.compare, orders, made.dry_run, made.close, made.note_end,
-        made.end_of,
+        own.start, own.publish, own.cancel, own.compare, orders, own.dry_run, own.close, own.note_end, own.end_of
     )  # fmt: skip
 
 

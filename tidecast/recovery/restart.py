@@ -21,6 +21,7 @@ from tidecast.recovery.epochs import LiveEpoch, checkpoint_of, read_epochs, writ
 from tidecast.recovery.outage import Asked, begin_epoch
 from tidecast.recovery.positions import Positions
 from tidecast.replay.replayable import Replayable
+from tidecast.spark.file_system import refuse_other_file_system
 from tidecast.spark.sensors import Partition
 
 if TYPE_CHECKING:
@@ -125,8 +126,9 @@ def recover(
 
     Raises:
         ValueError: another order.
-        RecoveryError: `live_first` is asked for, and the sink does not merge, the gap is no longer on the topic, or it
-            cannot be known how far the job had come.
+        RecoveryError: `live_first` is asked for, and the sink does not merge, the gap is no longer on the topic, it
+            cannot be known how far the job had come, or Spark looks for the checkpoint on another file system than this
+            process, as on HDFS.
         MergeError: the table is not one that MergeSink writes.
         ConnectionError: the broker does not answer.
     """
@@ -135,6 +137,8 @@ def recover(
     root = Path(checkpoint)
     if not root.is_absolute() or not Path(sink.table).is_absolute():
         raise RecoveryError(f"checkpoint {checkpoint}, table {sink.table}: give the absolute path of each")
+    if order == "live_first":
+        refuse_other_file_system(spark, RecoveryError)
     epochs, text = read_epochs(root), "goes on in order"
     if order == "live_first":
         gaps = [epoch.gap for epoch in epochs if not is_filled(Path(sink.table), epoch.gap)]

@@ -14,7 +14,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.settings import Settings
 from models.backfill.live.task_target import task_target_s
-from pipelines.jobs.launch import Launch
+from pipelines.jobs.launch import Launch, why_not_read_again
 from pipelines.kafka.clocks import read_clock
 from pipelines.kafka.spark import spark_options
 from tidecast.control import WALL
@@ -67,9 +67,11 @@ class MergedJob:
         from tidecast.recovery import recover
         from tidecast.recovery.checkpoint import RecoveryError
 
-        settings = launch.settings
+        settings, order = launch.settings, launch.recovery.order
+        if order == "live_first" and (why := why_not_read_again(launch.spark, launch.job)):
+            raise SettingsError(f"{why}. State backpressure.recovery.order=in_order in {launch.job}.yaml")
         sink = MergeSink(str(table_of(launch.run_dir, launch.job)), self._keys)
-        source, order = launch.source(TOPIC), launch.recovery.order
+        source = launch.source(TOPIC)
         clock = read_clock(settings.kafka, launch.job) or WALL
         task_s = task_target_s(launch.contract or Contract(job=launch.job))
         try:

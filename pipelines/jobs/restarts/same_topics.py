@@ -9,9 +9,8 @@ from pathlib import Path
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
-from pipelines.jobs.launch import RunFileError, damaged_file
+from pipelines.jobs.launch import RunFileError, damaged_file, move_away
 from pipelines.kafka.topics import topic_id
-from pipelines.spark.checkpoint.repair import free_name
 from pipelines.whole_json import write_json
 
 
@@ -45,13 +44,12 @@ def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[
         anew = f"If {kafka.bootstrap} has the topics on which the run began, note them anew"
         raise RunFileError(damaged_file(file, error, f"{anew}: rm {shlex.quote(str(file))}")) from None
     if other := [kafka.topic(topic) for topic in topics if known.get(topic, now[topic]) != now[topic]]:
-        aside = shlex.join(["mv", f"{run_dir.resolve()}", f"{free_name(run_dir.resolve())}"])
         first = f", end `{command}`, then" if command else ""
         raise OtherTopicsError(
             f"{job}: {', '.join(other)} at {kafka.bootstrap}: not the topics on which {run_dir} began, but ones of "
             "another cluster, or made anew. Its checkpoint names offsets, at which these have other records or none. "
             "Name the cluster that has the old ones, or bring them there as they were (tidecast restore). To begin "
-            f"anew, on what is sent from then on{first}:\n  {aside}\n"
+            f"anew, on what is sent from then on{first}:\n  {move_away(run_dir)}\n"
             f"Only where every record has the offset that it had before: rm {shlex.quote(str(file))}"
         )
     if known != now:

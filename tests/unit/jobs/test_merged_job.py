@@ -42,6 +42,7 @@ def world(monkeypatch, tmp_path):
 
     monkeypatch.setattr(tidecast.recovery, "recover", recover)
     monkeypatch.setattr(merged, "read_clock", lambda *_: made.clock)
+    monkeypatch.setattr(merged, "why_not_read_again", lambda spark, job: "")
     settings = load(kafka=Kafka(bootstrap="b:1", prefix="p.").model_dump(), job={"trigger": "3 seconds"})
     made.launch = lambda order: Launch(
         "orders", "spark", settings, tmp_path, {"events": {0: 7}},

@@ -51,6 +51,17 @@ def test_a_damaged_file_of_the_first_start_is_named_with_what_to_do(tmp_path, id
         fix_first_offsets(Settings(kafka=KAFKA), tmp_path, "orders", TOPICS)
 
 
+@pytest.mark.parametrize(("named", "there"), [("hdfs://nn:8020", True), ("file:///", False)])
+def test_a_run_is_moved_away_also_where_hadoops_configuration_has_its_checkpoint(tmp_path, monkeypatch, named, there):
+    core = f"<configuration><property><name>fs.defaultFS</name><value>{named}</value></property></configuration>"
+    (tmp_path / "core-site.xml").write_text(core)
+    monkeypatch.setenv("HADOOP_CONF_DIR", str(tmp_path))
+    run, aside = tmp_path / "run", f"mv {tmp_path}/run {tmp_path}/run.damaged-1"
+    assert launch.move_away(run) == (f"{aside} && hadoop fs -{aside}" if there else aside)
+    (tmp_path / "core-site.xml").unlink()
+    assert launch.move_away(run) == aside
+
+
 def test_a_full_disk_leaves_no_file_of_the_first_start(tmp_path, ids, monkeypatch):
     ends = {"events": {0: (0, 7)}, "results": {0: (0, 3)}}
     monkeypatch.setattr(launch, "topic_offsets", lambda kafka, topic: ends[topic])

@@ -86,6 +86,7 @@ def known(monkeypatch):
     monkeypatch.setattr(outage, "read_form", lambda spark, table: found["form"])
     monkeypatch.setattr(outage, "_window_ms", lambda spark, table: found["window"])
     monkeypatch.setattr("tidecast.recovery.restart.read_committed", lambda checkpoint: found["committed"])
+    monkeypatch.setattr("tidecast.recovery.restart.refuse_other_file_system", lambda spark, error: None)
     return found
 
 

@@ -22,6 +22,7 @@ from tidecast.replay.dry_run import first_batch
 from tidecast.replay.own_session import own_session, start_replay
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import replay_stream
+from tidecast.spark.file_system import refuse_other_file_system
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -211,7 +212,11 @@ def replay_into_topic(
         window: pattern (Java's) of the records' keys with two groups, the window's begin and end in ms.
         output_mode: of the replay's query: `update` for totals, `append` for change logs.
         trigger: from micro-batch to micro-batch.
+
+    Raises:
+        BackfillError: Spark looks for `place` on another file system than this process, as on HDFS.
     """
+    refuse_other_file_system(spark, BackfillError)
     made = TopicReplays(own_session(spark), topic, plan, source, live, Path(place), window, output_mode, trigger)
     return Replayable(
         made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close, made.note_end, made.end_of
