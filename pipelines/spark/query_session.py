@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
-import sys
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -51,8 +49,6 @@ def query_session(
     spark = settings.spark.model_copy(update={"master": master})
     job = settings.job.model_copy(update={"state_partitions": cores})
     there = settings.model_copy(update={"spark": spark, "job": job})
-    # A query with state in Python starts a Python beside its driver, too, by the path that executors have.
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     bounds = Executors(min=cores, max=cores)
     contract = Contract(job=app, executors=bounds)
     session = cluster_session(app, there, contract, delta=delta, prompt=python_state, pages=False)

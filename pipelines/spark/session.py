@@ -88,7 +88,8 @@ def cluster_session(
     """Start the session of a managed job on `settings.spark.master`, with the contract's least number of executors.
 
     Sets JAVA_HOME of this process, with a master on this computer also the other variables of `local_session`, and
-    creates `var/spark`. Dynamic allocation is on until the agent acts, in the contract's bounds or at its least.
+    creates `var/spark`; with one elsewhere PYSPARK_PYTHON, if it is not set. Dynamic allocation is on until the agent
+    acts, in the contract's bounds or at its least.
 
     Args:
         app: name of the application.
@@ -205,9 +206,12 @@ def _here(app: str, master: str, settings: Settings, stock_starts: bool) -> dict
 
 
 def _elsewhere(delta: bool) -> dict[str, str]:
-    """Options of a job whose executors may run on other computers: the jars that they are sent."""
+    """Options of a job whose executors may run on other computers: the jars that they are sent; sets their Python."""
     if os.environ.get("SPARK_LOCAL_IP") == _LOOPBACK:  # a stack's children have it, and executors are elsewhere
         del os.environ["SPARK_LOCAL_IP"]
+    # By default executors start the `python3` of their PATH. A query with state in Python starts one beside its driver,
+    # too, by the same path.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     groups: tuple[jars.Group, ...] = ("connector", "delta") if delta else ("connector",)
     return {"spark.jars": ",".join(path for group in groups for path in jars.jar_paths(group))}
 

@@ -1,4 +1,6 @@
+import os
 import signal
+import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
@@ -55,12 +57,29 @@ def test_an_application_that_yarn_does_not_start_is_said(monkeypatch, stop, caps
     assert ("Is its queue full?" in capsys.readouterr().err) is said
 
 
-@pytest.mark.parametrize(("grows", "most"), [(True, "6"), (False, "2")])
-def test_spark_itself_adds_executors_only_where_it_may(monkeypatch, tmp_path, grows, most):
+@pytest.fixture
+def on_yarn(monkeypatch, tmp_path):
+    """Settings of a job on YARN, in a process that names no Python; and the options with which it is built."""
     built = {}
     monkeypatch.setattr(session, "_build", lambda app, master, options: built.update(options))
     monkeypatch.setattr(session.jars, "jar_paths", lambda group: [])
-    settings = load(spark={"master": "yarn"}, var=tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", "")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    return load(spark={"master": "yarn"}, var=tmp_path), built
+
+
+def test_executors_elsewhere_start_the_drivers_python_unless_another_is_named(monkeypatch, on_yarn):
+    settings, _ = on_yarn
+    session.cluster_session("orders", settings, Contract(job="orders"))
+    assert os.environ["PYSPARK_PYTHON"] == sys.executable
+    monkeypatch.setenv("PYSPARK_PYTHON", "./environment/bin/python")
+    session.cluster_session("orders", settings, Contract(job="orders"))
+    assert os.environ["PYSPARK_PYTHON"] == "./environment/bin/python"
+
+
+@pytest.mark.parametrize(("grows", "most"), [(True, "6"), (False, "2")])
+def test_spark_itself_adds_executors_only_where_it_may(on_yarn, grows, most):
+    settings, built = on_yarn
     contract = Contract(job="orders", executors=Executors(min=2, max=6, cores=2))
     session.cluster_session("orders", settings, contract, grows=grows)
     assert built["spark.dynamicAllocation.maxExecutors"] == most
