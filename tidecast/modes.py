@@ -98,6 +98,13 @@ def _take_over(job: Job, pending: PendingMode) -> bool:
         job.pending = replace(pending, refusal=f"{error}")
         return False
     job.owns_executors, job.executors_at_takeover = True, job.actuator.target or 0
+    allowed, enough = job.actuator.failures_allowed(), 2 * job.limits.most
+    if allowed is not None and allowed < enough:
+        log.warning(
+            "%s: Spark ends the application once %d executors have failed, by the number it was started with; for up "
+            "to %d start it with spark.executor.maxNumFailures=%d and spark.executor.failuresValidityInterval=1h",
+            job.name, allowed, job.limits.most, enough,
+        )  # fmt: skip
     return True
 
 

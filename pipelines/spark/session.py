@@ -137,8 +137,9 @@ def cluster_session(
         "spark.dynamicAllocation.minExecutors": str(executors.min),
         "spark.dynamicAllocation.initialExecutors": str(executors.min),
         "spark.dynamicAllocation.maxExecutors": str(executors.max if grows else executors.min),
-        # What YARN makes of the most, which the agent's requests do not look at.
+        # What YARN makes of the most, which the agent's requests do not look at; and within an hour, not all its life.
         "spark.executor.maxNumFailures": str(max(3, 2 * executors.max)),
+        "spark.executor.failuresValidityInterval": "1h",
         "spark.ui.port": str(settings.ports.job_ui),
     }
     options |= _here(app, master, settings, stock_starts) if _is_local(master) else _elsewhere(delta)

@@ -22,12 +22,16 @@ class NotedActuator:
     calls: list[str] = field(default_factory=list)
     refuses: bool = False
     asked_to_leave: set[str] = field(default_factory=set)
+    failures: int | None = None
 
     def take_over(self, least):
         self.calls.append("take over")
         if self.refuses:
             raise ActuatorError("no executors to add")
         self.target = len(self.ids)
+
+    def failures_allowed(self):
+        return self.failures
 
     def rest(self, rests):
         self.rests = rests

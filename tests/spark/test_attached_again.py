@@ -1,9 +1,12 @@
 """What is attached in one driver, with real queries and no broker that answers."""
 
+from types import SimpleNamespace
+
 import pytest
 
 from tests.fakes.waiting import wait_until
 from tidecast import agent, attach
+from tidecast.spark.actuator import ExecutorActuator
 from tidecast.spark.cluster import Cluster
 
 pytestmark = pytest.mark.spark
@@ -56,3 +59,23 @@ def test_an_executor_has_as_many_slots_as_tasks_run_on_its_cores(start, spark, c
     job.stop(0.0)
     assert (job._job.limits.slots_per_executor, job._job.executors) == (2, {"driver": 1})
     assert "orders: spark.task.cpus=2, so an executor of 4 cores runs 2 tasks at once" in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("master", "stated", "allowed"),
+    [
+        ("yarn", {}, 4),  # of two executors that it begins with
+        ("yarn", {"spark.executor.maxNumFailures": "10"}, 10),
+        ("k8s://https://there", {}, 4),
+        ("spark://there:7077", {}, None),
+    ],
+)
+def test_after_how_many_failed_executors_it_ends_is_what_spark_makes_of_how_many_it_begins_with(
+    spark, master, stated, allowed
+):
+    conf = spark.sparkContext._jsc.sc().conf().clone().set("spark.executor.instances", "2")
+    for name, value in stated.items():
+        conf.set(name, value)
+    context = SimpleNamespace(master=lambda: master, conf=lambda: conf, schedulerBackend=lambda: None)
+    cluster = SimpleNamespace(jsc=context, jvm=spark._jvm, application=f"of {master}")
+    assert ExecutorActuator(cluster, "orders").failures_allowed() == allowed

@@ -66,6 +66,17 @@ class ExecutorActuator:
                 self._allotment.leave(self)
                 raise
 
+    def failures_allowed(self) -> int | None:
+        """Return after how many failed executors Spark ends the application; None: it does not, as on standalone.
+
+        Raises:
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        if not str(self._cluster.jsc.master()).startswith(("yarn", "k8s")):
+            return None
+        tracker = self._cluster.jvm.org.apache.spark.deploy.ExecutorFailureTracker
+        return int(tracker.maxNumExecutorFailures(self._cluster.jsc.conf()))
+
     def release(self) -> None:
         """Scale no more: where other queries are scaled, one of them has the executors now; else they stay."""
         with self._allotment.lock:

@@ -26,6 +26,9 @@ class Application:
     def isLocal(self):
         return False
 
+    def master(self):
+        return "spark://here:7077"
+
     def executorAllocationManager(self):
         return SimpleNamespace(isDefined=lambda: False)
 

@@ -64,6 +64,14 @@ def test_a_mode_that_the_cluster_refuses_is_tried_again_and_said_once(job, comma
     assert caplog.text.count("no application master yet") == 1
 
 
+@pytest.mark.parametrize(("failures", "warned"), [(7, True), (8, False), (None, False)])
+def test_an_application_that_few_failed_executors_would_end_is_told_as_it_is_taken_over(job, failures, warned, caplog):
+    job.actuator.failures = failures  # up to four executors
+    modes.switch_mode(job, "act")
+    assert ("spark.executor.maxNumFailures=8 and spark.executor.failuresValidityInterval=1h" in caplog.text) is warned
+    assert job.mode == "act"
+
+
 def test_a_mode_of_which_spark_did_not_answer_is_tried_again(job, commands, now):
     faulty(job.actuator, Py4JError("no answer"))
     with pytest.raises(Py4JError):

@@ -85,6 +85,7 @@ def test_spark_itself_adds_executors_only_where_it_may(on_yarn, grows, most):
     assert built["spark.dynamicAllocation.maxExecutors"] == most
     assert built["spark.dynamicAllocation.initialExecutors"] == "2"
     assert (built["spark.cores.max"], built["spark.executor.maxNumFailures"]) == ("12", "12")  # the agent may
+    assert built["spark.executor.failuresValidityInterval"] == "1h"
 
 
 @pytest.mark.parametrize("python_state", [True, False])
