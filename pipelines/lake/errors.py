@@ -8,7 +8,7 @@ class LakeError(FinalError):
 
 
 class LakeFullError(CorrectableError, OSError):
-    """The file system of the lake takes no more, or has become read-only; the message names it and the remedy."""
+    """The lake's file system takes no more, is read-only or forbids it; the message names it and the remedy."""
 
 
 class LakeOvertakenError(CorrectableError, RuntimeError):

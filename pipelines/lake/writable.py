@@ -14,6 +14,7 @@ from pipelines.lake.hdfs_path import HdfsPath
 _REFUSALS = {
     os.strerror(errno.ENOSPC): "has no room left; make some, or name another place",
     os.strerror(errno.EROFS): "has become read-only; mount it for writing",
+    os.strerror(errno.EACCES): "forbids this user to write there; give it the right (chown -R, hdfs dfs -chown -R)",
     os.strerror(errno.EDQUOT): "has reached its quota; raise it, or make room",
     "QuotaExceededException": "has reached its quota; raise it (hdfs dfsadmin -setSpaceQuota, -setQuota), or make room",
     "SafeModeException": "is in safe mode; wait until its namenode has left that",
@@ -26,7 +27,7 @@ def naming_refusals(table: Folder) -> Iterator[None]:
     """Say so in one line where the file system of a table refuses what Spark writes there; Spark says it in hundreds.
 
     Raises:
-        LakeFullError: it is full, over its quota, read-only or in safe mode; nothing of the commit counts.
+        LakeFullError: it is full, over its quota, read-only, in safe mode or forbids it; nothing of the commit counts.
     """
     try:
         yield

@@ -15,6 +15,10 @@ HDFS = "org.apache.hadoop.hdfs"
     ("Read-only file system", "has become read-only"),
     (f"{HDFS}.protocol.DSQuotaExceededException: The DiskSpace quota of /lake is exceeded", "reached its quota; raise"),
     (f"{HDFS}.protocol.NSQuotaExceededException: The NameSpace quota of directory /lake", "reached its quota; raise"),
+    (
+        'AccessControlException: Permission denied: user=tidecast, access=WRITE, inode="/lake/metrics":hdfs',
+        "forbids this user to write there; give it the right",
+    ),
     (f"{HDFS}.server.namenode.SafeModeException: Cannot create file. It is in safe mode", "is in safe mode; wait"),
 ])  # fmt: skip
 def test_what_is_full_is_told_with_its_remedy(said, words):
