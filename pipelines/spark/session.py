@@ -74,8 +74,6 @@ def local_session(
         "spark.driver.extraJavaOptions": f"{LOCAL_JAVA} {archive}",
         "spark.driver.extraClassPath": ":".join(class_archive.class_path()),
         "spark.driver.memory": "600m",
-        # Where HADOOP_CONF_DIR names another file system, `var` would be looked for there.
-        "spark.hadoop.fs.defaultFS": "file:///",
         "spark.sql.shuffle.partitions": str(cores),
     }
     return _build(app, f"local[{cores}]", options)
@@ -226,6 +224,8 @@ def _on_loopback(settings: Settings) -> dict[str, str]:
     return {
         "spark.driver.host": _LOOPBACK,
         "spark.driver.bindAddress": _LOOPBACK,
+        # Where HADOOP_CONF_DIR names another file system, `var` would be looked for there.
+        "spark.hadoop.fs.defaultFS": "file:///",
         "spark.sql.streaming.checkpointFileManagerClass": LOCAL_CHECKPOINTS,
         "spark.sql.warehouse.dir": str(scratch / "warehouse"),
     }

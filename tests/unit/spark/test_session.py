@@ -109,3 +109,15 @@ def test_a_query_of_ours_on_a_cluster_shows_no_pages_and_a_job_does(monkeypatch,
     query_session.query_session("autoscaler", settings, 2, "yarn")
     session.cluster_session("orders", settings, Contract(job="orders"))
     assert built["autoscaler"]["spark.ui.enabled"] == "false" and "spark.ui.enabled" not in built["orders"]
+
+
+@pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077", "yarn"])
+def test_files_of_a_job_on_this_computer_stay_there_whatever_hadoop_is_told(monkeypatch, tmp_path, master):
+    built = {}
+    monkeypatch.setattr(session, "_build", lambda app, master, options: built.update(options))
+    monkeypatch.setattr(session.jars, "jar_paths", lambda group: [])
+    for name in ("SPARK_LOCAL_IP", "SPARK_LOCAL_DIRS", "PYSPARK_PYTHON"):
+        monkeypatch.setenv(name, "")
+    settings = load(spark={"master": master}, var=tmp_path)
+    session.cluster_session("orders", settings, Contract(job="orders"), stock_starts=True)
+    assert built.get("spark.hadoop.fs.defaultFS") == (None if master == "yarn" else "file:///")
