@@ -203,9 +203,7 @@ class JobFolder:
             coming.mkdir(parents=True)
             if before and (state := _checkpoint(before[0], block.name)).is_dir():
                 shutil.copytree(state, coming / state.name)
-                at = folder.resolve()  # as a launch names it to Spark; it may have become a link since
-                old = [own.with_name(f"{one}") for own in {folder, at} for one in range(1, number)]
-                move_schemas(coming / state.name, old, at)
+                move_schemas(coming / state.name, folder.resolve() / state.name)  # as a launch names it to Spark
             _write_block(coming, block)
             coming.replace(folder)
         except OSError:

@@ -49,8 +49,7 @@ def restore_backup(settings: Settings, file: Path) -> Backup:
         shutil.rmtree(new, ignore_errors=True)
         try:
             made = _unpack(file, new)
-            if made.var != str(var):
-                move_paths(new, made.var, str(var))
+            move_paths(new, made.var, var)
             entries = sorted(entry for entry in new.iterdir() if entry.name not in ONCE_KEPT)
             for entry in entries:
                 if (var / entry.name).exists():

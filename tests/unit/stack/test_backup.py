@@ -33,6 +33,9 @@ REMADE = {
 }  # fmt: skip
 
 
+SCHEMAS = 'v2\n{{"stateSchemaFilePaths":["file:{}/state/0/_stateSchema/default/0_a"]}}'
+
+
 def fill(folder, files):
     for name, content in files.items():
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
@@ -58,8 +61,8 @@ def old(tmp_path):
     (made.var_dir / "fast" / "token").chmod(0o600)
     os.utime(made.var_dir / "lake/metrics/part-0.parquet", (1e9, 1e9))
     database(made.var_dir / "mlflow/mlflow.db", ("1", f"{made.var_dir}/mlflow/artifacts/1", 5), (None, "s3://a/b", 7))
-    state = made.var_dir / "autoscaler/state/0/_metadata/v2/0"
-    fill(state.parent, {"0": f'v2\n{{"path":"file:{made.var_dir}/autoscaler/state"}}'.encode(), ".0.crc": b"sum"})
+    noted = made.var_dir / "autoscaler/state/0/_metadata/v2"
+    fill(noted, {"0": SCHEMAS.format(made.var_dir / "autoscaler").encode(), ".0.crc": b"sum"})
     return made
 
 
@@ -111,8 +114,27 @@ def test_paths_in_databases_become_those_of_the_new_folder(old, new, file):
     found = rows(new.var_dir / "mlflow/mlflow.db")
     assert found == [("1", f"{new.var_dir}/mlflow/artifacts/1", 5), (None, "s3://a/b", 7)]
     assert rows(old.var_dir / "mlflow/mlflow.db")[0][1].startswith(str(old.var_dir))
-    state = new.var_dir / "autoscaler/state/0/_metadata/v2/0"
-    assert state.read_text() == f'v2\n{{"path":"file:{new.var_dir}/autoscaler/state"}}'
+    noted = new.var_dir / "autoscaler/state/0/_metadata/v2/0"
+    assert noted.read_text() == SCHEMAS.format(new.var_dir / "autoscaler")
+
+
+@pytest.mark.parametrize("moved", [True, False])
+def test_a_job_s_state_names_its_schemas_in_the_new_folder_also_where_the_old_one_was_a_link(tmp_path, file, moved):
+    """A launch gives Spark the folder that the link leads to, which is that of a disk that may be lost."""
+    disk, link, checkpoint = tmp_path / "disk", tmp_path / "var", "jobs/adverts/blocks/a/1/a.checkpoint"
+    disk.mkdir()
+    link.symlink_to(disk)
+    fill(disk, {f"{checkpoint}/state/0/_metadata/v2/0": SCHEMAS.format(disk / checkpoint).encode()})
+    write_backup(load(var=link), file)
+    disk.rename(tmp_path / "lost")
+    there = tmp_path / "another"
+    there.mkdir()
+    if not moved:
+        link.unlink()
+        link.symlink_to(there)
+    restore_backup(load(var=there if moved else link), file)
+    noted = there / checkpoint / "state/0/_metadata/v2/0"
+    assert noted.read_text() == SCHEMAS.format(there / checkpoint)
 
 
 @pytest.mark.parametrize(
@@ -125,7 +147,7 @@ def test_paths_in_databases_become_those_of_the_new_folder(old, new, file):
 )  # fmt: skip
 def test_only_what_is_in_the_folder_is_moved(tmp_path, text, moved):
     database(tmp_path / "a.db", (text, None, 3))
-    move_paths(tmp_path, "/srv/var", "/new")
+    move_paths(tmp_path, "/srv/var", Path("/new"))
     assert rows(tmp_path / "a.db") == [(moved, None, 3)]
 
 
