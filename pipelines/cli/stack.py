@@ -102,24 +102,30 @@ def backup(file: Annotated[Path, typer.Argument(help="The archive to write; must
         print(f"not in the backup: {other}")
 
 
-def restore(file: Annotated[Path, typer.Argument(help="The archive to read, of `tidecast backup`.")]) -> None:
+def restore(
+    file: Annotated[Path, typer.Argument(help="The archive to read, of `tidecast backup`.")],
+    only: Annotated[str, typer.Option(help="Restore this folder or file of `var` alone: mlflow, jobs/NAME.")] = "",
+) -> None:
     """Restore an archive of `tidecast backup` to a folder `var` that holds nothing yet; `make up` starts it then.
 
-    Each file is compared with its SHA-256 before the first one is put where it belongs.
+    Each file is compared with its SHA-256 before the first one is put where it belongs. With `--only` one part, as
+    `mlflow`, `lake/metrics` or `jobs/NAME`, is put beside what `var` holds; move what is left of it away before. The
+    stack must not run (`make down`).
 
     Raises:
-        BackupError: no such archive, or a damaged one; the folder holds something, or a stack runs on it (status 2).
+        BackupError: no such archive, a damaged one, or one without the part; the folder holds something, or a stack
+            runs on it (status 2).
         SettingsError: a setting is wrong (status 2).
         OSError: a file cannot be written.
     """
     from pipelines.stack.backup.restore import restore_backup
 
     settings = load()
-    made = restore_backup(settings, file)
+    made = restore_backup(settings, file, only)
     print(
-        f"{settings.var_dir}: {made.files:,} files restored, as {made.var} was on {made.written} (release "
-        f"{made.release})"
+        f"{settings.var_dir / only}: {made.files:,} files restored, as {Path(made.var) / only} was on {made.written} "
+        f"(release {made.release})"
     )
-    for other in made.elsewhere:
+    for other in () if only else made.elsewhere:
         print(f"not in the backup: {other}")
     print("`make up` starts it.")

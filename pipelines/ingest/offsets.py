@@ -87,8 +87,8 @@ def read_history(root: Folder, table: str) -> list[Origin]:
     except (PermissionError, LakeError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise OffsetsError(
             f"the log of {root / table}, which says which records it has, cannot be read ({type(error).__name__}: "
-            f"{error}). Give this user the right to read it; where it is damaged, bring the table back from a backup "
-            "(`tidecast restore FILE`)"
+            f"{error}). Give this user the right to read it; where it is damaged, move the table away, and bring it "
+            f"back from a backup (of a lake below `var`: `tidecast restore FILE --only lake/{table}`)"
         ) from None
 
 

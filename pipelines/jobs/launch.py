@@ -173,7 +173,8 @@ def fix_first_offsets(
 
 def damaged_file(file: Path, error: ValueError, otherwise: str) -> str:
     """Say that a file of a run's first start is no JSON, and what to do: where there is a backup, and `otherwise`."""
-    return f"{file}: damaged ({error}). Bring it back from a backup (tidecast restore). {otherwise}"
+    back = "Move it away, and bring it back from a backup (`tidecast restore FILE --only`, with its path within `var`)"
+    return f"{file}: damaged ({error}). {back}. {otherwise}"
 
 
 def move_away(run_dir: Path) -> str:

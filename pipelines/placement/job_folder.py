@@ -103,8 +103,9 @@ class JobFolder:
             return Placement(**{**told, "blocks": blocks})
         except (ValueError, KeyError, TypeError) as error:
             raise JobFileError(
-                f"{self._placement}, which says where the job's queries are to run, is damaged ({error!r}). Bring the "
-                "folder back from a backup (`tidecast restore FILE`), or move it away to begin the job anew."
+                f"{self._placement}, which says where the job's queries are to run, is damaged ({error!r}). Move "
+                "the folder away, and bring it back from a backup (`tidecast restore FILE --only "
+                f"jobs/{self.path.name}`) or begin the job anew."
             ) from None
 
     def wanted_since_s(self) -> float:

@@ -46,8 +46,8 @@ def claim_sink(sink: ClaimedSink, kafka: Kafka, folder: JobFolder, epoch: BlockE
     name, topology = epoch.block.name, folder.topology().name
     aside = shlex.join(["mv", f"{folder.path.resolve()}", f"{free_name(folder.path.resolve())}"])
     remedy = (
-        "Bring a newer backup of the folder back (tidecast restore). Or begin the job anew, on what is sent from then "
-        f"on: end `tidecast job up {topology}`, then\n  {aside}"
+        "To begin the job anew, on what is sent from then on, or to bring a newer backup of the folder back afterwards "
+        f"(`tidecast restore FILE --only jobs/{folder.path.name}`): end `tidecast job up {topology}`, then\n  {aside}"
     )
     try:
         marks = sink.claim(kafka)

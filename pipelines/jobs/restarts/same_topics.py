@@ -48,8 +48,9 @@ def refuse_other_topics(kafka: Kafka, run_dir: Path, job: str, topics: Sequence[
         raise OtherTopicsError(
             f"{job}: {', '.join(other)} at {kafka.bootstrap}: not the topics on which {run_dir} began, but ones of "
             "another cluster, or made anew. Its checkpoint names offsets, at which these have other records or none. "
-            "Name the cluster that has the old ones, or bring them there as they were (tidecast restore). To begin "
-            f"anew, on what is sent from then on{first}:\n  {move_away(run_dir)}\n"
+            "Name the cluster that has the old ones, or bring them there as they were (those of the embedded broker: "
+            f"`tidecast restore FILE --only kafka`). To begin anew, on what is sent from then on{first}:\n  "
+            f"{move_away(run_dir)}\n"
             f"Only where every record has the offset that it had before: rm {shlex.quote(str(file))}"
         )
     if known != now:

@@ -27,44 +27,60 @@ from pipelines.stack.backup.paths import move_paths
 _CHUNK = 1 << 20
 
 
-def restore_backup(settings: Settings, file: Path) -> Backup:
+def restore_backup(settings: Settings, file: Path, only: str = "") -> Backup:
     """Restore an archive of `write_backup` to a `var` folder that holds nothing of what it would bring.
 
     Everything is unpacked and compared with its SHA-256 before the first file is where it belongs. Absolute paths into
     the old folder become those of the new one (`move_paths`).
 
+    Args:
+        settings: with the folder.
+        file: the archive.
+        only: path within `var` of the folder or file to restore, which may not be there; "": all, to an empty `var`.
+
+    Returns:
+        what the archive says, with number and size of the restored files.
+
     Raises:
-        BackupError: the archive is missing, damaged, of another form or none; the folder holds something, or a stack
-            runs on it. Nothing has changed then.
+        BackupError: the archive is missing, damaged, of another form or none, or has no such part; the folder holds
+            something, or a stack runs on it. Nothing has changed then.
         OSError: a file cannot be written.
     """
-    var = settings.var_dir
+    var, part = settings.var_dir, PurePosixPath(only)
     with alone_on(var):
-        if held := sorted({PurePosixPath(name).parts[0] for name in kept_files(var)}):
-            raise BackupError(
-                f"{var}: holds {', '.join(held)}, and nothing is overwritten. Move the folder away, or set "
-                "TIDECAST_VAR to another one."
-            )
+        _refuse_what_is_there(var, part)
         new = var / ".restoring"
         shutil.rmtree(new, ignore_errors=True)
         try:
-            made = _unpack(file, new)
+            made = _unpack(file, new, part)
             move_paths(new, made.var, var)
-            entries = sorted(entry for entry in new.iterdir() if entry.name not in ONCE_KEPT)
+            entries = [only] if part.parts else sorted({entry.name for entry in new.iterdir()} - ONCE_KEPT)
             for entry in entries:
-                if (var / entry.name).exists():
-                    raise BackupError(f"{var / entry.name}: is in the way. Move it away, or set TIDECAST_VAR.")
+                if (var / entry).exists():
+                    raise BackupError(f"{var / entry}: is in the way. Move it away, or set TIDECAST_VAR.")
             for entry in entries:
-                entry.replace(var / entry.name)
+                (var / entry).parent.mkdir(parents=True, exist_ok=True)
+                (new / entry).replace(var / entry)
         finally:
             shutil.rmtree(new, ignore_errors=True)
     return made
 
 
-def _unpack(file: Path, new: Path) -> Backup:
+def _refuse_what_is_there(var: Path, part: PurePosixPath) -> None:
+    if part.parts:
+        if os.path.lexists(var / part):
+            raise BackupError(f"{var / part}: is there, and nothing is overwritten. Move it away first.")
+    elif held := sorted({PurePosixPath(name).parts[0] for name in kept_files(var)}):
+        raise BackupError(
+            f"{var}: holds {', '.join(held)}, and nothing is overwritten. Move the folder away, or set TIDECAST_VAR "
+            "to another one. A part that is not there is brought back by `--only PART`, as in `--only mlflow`."
+        )
+
+
+def _unpack(file: Path, new: Path, part: PurePosixPath) -> Backup:
     try:
         with tarfile.open(file, "r:gz") as archive:
-            return _unpack_members(file, archive, new)
+            return _unpack_members(file, archive, new, part)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise BackupError(f"{file}: {error.strerror}. Name a file that `tidecast backup` wrote.") from None
     except (tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, OSError) as error:
@@ -73,7 +89,7 @@ def _unpack(file: Path, new: Path) -> Backup:
         raise BackupError(f"{file}: damaged, or no backup ({error}). Nothing was restored; take another one.") from None
 
 
-def _unpack_members(file: Path, archive: tarfile.TarFile, new: Path) -> Backup:
+def _unpack_members(file: Path, archive: tarfile.TarFile, new: Path, part: PurePosixPath) -> Backup:
     members = iter(archive)
     first = next(members, None)
     if first is None or first.name != MANIFEST:
@@ -84,15 +100,26 @@ def _unpack_members(file: Path, archive: tarfile.TarFile, new: Path) -> Backup:
                           f"{told.get('release')}.")  # fmt: skip
     made = Backup(**{**told, "elsewhere": tuple(told["elsewhere"])})
     sums: dict[str, str] = {}
+    size = 0
     for member in members:
         if member.name == SUMS:
-            if json.loads(_read(archive, member)) != sums:
+            expected = json.loads(_read(archive, member))
+            if {name: one for name, one in expected.items() if _is_within(name, part)} != sums:
                 raise ValueError("a file is not what its SHA-256 says")
-            if len(sums) != made.files:
-                raise ValueError(f"{len(sums)} of {made.files} files")
-            return made
-        sums[member.name] = _write_member(archive, member, new)
+            if len(expected) != made.files:
+                raise ValueError(f"{len(expected)} of {made.files} files")
+            if not sums:
+                held = ", ".join(sorted({PurePosixPath(name).parts[0] for name in expected}))
+                raise BackupError(f"{file}: has no {part}. It has {held}; `tar -tzf` lists all of it.")
+            return made._replace(files=len(sums), size=size)
+        if _is_within(member.name, part):
+            sums[member.name] = _write_member(archive, member, new)
+            size += member.size
     raise ValueError("it ends early")
+
+
+def _is_within(name: str, part: PurePosixPath) -> bool:
+    return not part.parts or PurePosixPath(name).is_relative_to(part)
 
 
 def _read(archive: tarfile.TarFile, member: tarfile.TarInfo) -> bytes:

@@ -85,9 +85,9 @@ def start(context: StackContext) -> None:
     elif fault := database_fault(database):
         aside = shlex.join(["mv", f"{home}", f"{free_name(home)}"])
         raise StackError(
-            f"{database} is damaged: {fault}. `tidecast restore FILE` brings one back with the rest of a backup. "
-            f"Without one: {aside}\nRuns of DAGs are forgotten then, DAGs are paused; tables, "
-            "models and topics stay."
+            f"{database} is damaged: {fault}. Move it away: {aside}\nRuns of DAGs are forgotten then, DAGs are "
+            "paused; tables, models and topics stay. `tidecast restore FILE --only airflow` then brings back those of "
+            "a backup."
         )
     elif not migrated.exists():
         migrate()

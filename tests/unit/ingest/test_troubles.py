@@ -63,7 +63,7 @@ def test_a_table_whose_log_is_damaged_keeps_no_other_topic_from_being_taken(tabl
     monkeypatch.setattr(run.broker, "topic_offsets", lambda kafka, topic: {0: (0, int(topic == "metrics"))})
     counts, drifts = run.ingest("2014-10-22T04")
     assert {topic for topic, one in counts.items() if one["trouble"]} == troubled and len(counts) > 1 and drifts == []
-    with pytest.raises(OffsetsError, match=rf"log of {broken}, .*JSONDecodeError.*tidecast restore FILE"):
+    with pytest.raises(OffsetsError, match=rf"log of {broken}, .*JSONDecodeError.*restore FILE --only lake/{table}`"):
         run.refuse_troubles(counts)
 
 

@@ -636,7 +636,7 @@ def test_a_note_that_is_cut_off_says_at_least_that_the_query_worked(job):
 
 def test_where_the_queries_are_wanted_is_named_where_it_is_damaged(job):
     (job.folder.path / "placement.json").write_text('{"blocks": [{"operators": []}]}')
-    with pytest.raises(JobFileError, match=r"placement.json, .* is damaged .*tidecast restore FILE"):
+    with pytest.raises(JobFileError, match=r"placement.json, .* is damaged .*restore FILE --only jobs/adverts`"):
         job.supervisor.start()
 
 

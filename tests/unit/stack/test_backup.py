@@ -219,6 +219,31 @@ def test_an_empty_folder_and_a_missing_archive_are_named(new, file):
     assert not file.exists()
 
 
+def test_a_part_alone_is_brought_back_beside_what_is_there(old, new, file):
+    write_backup(old, file)
+    fill(new.var_dir, {"mlflow/new": b"mine", "lake/mine": b"mine"})
+    refused(lambda: restore_backup(new, file, "mlflow"), f"{new.var_dir}/mlflow: is there", "Move it away")
+    shutil.rmtree(new.var_dir / "mlflow")
+    assert restore_backup(new, file, "mlflow").files == 1
+    assert rows(new.var_dir / "mlflow/mlflow.db")[0] == ("1", f"{new.var_dir}/mlflow/artifacts/1", 5)
+    assert set(kept_files(new.var_dir)) == {"mlflow/mlflow.db", "lake/mine"}
+    made = restore_backup(new, file, "lake/metrics/")
+    assert (made.files, made.size) == (2, 6)
+    restore_backup(new, file, "jobs/adverts/plan.json")
+    names = {one for one in KEPT if one.startswith(("lake", "jobs"))}
+    assert set(kept_files(new.var_dir)) == {"mlflow/mlflow.db", "lake/mine", *names}
+    assert (new.var_dir / "lake/metrics/part-0.parquet").stat().st_mtime == 1e9
+
+
+def test_a_part_that_the_archive_lacks_is_named_with_what_it_has(old, new, file):
+    write_backup(old, file)
+    for part in ("jobs/rides", "../mlflow", "/mlflow", "mlfl"):
+        refused(lambda part=part: restore_backup(new, file, part), f"has no {part}. It has autoscaler, fast, jobs, ")
+    damaged(file, "flipped")
+    refused(lambda: restore_backup(new, file, "lake/metrics"), "damaged, or no backup")
+    assert kept_files(new.var_dir) == {}
+
+
 @pytest.mark.parametrize("which", ["old", "new"])
 def test_a_stack_that_runs_is_left_alone(old, new, file, which):
     if which == "new":
