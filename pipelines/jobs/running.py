@@ -89,7 +89,7 @@ def run_job(
             contract = contract.model_copy(update={"executors": least})
         args.run_dir.mkdir(parents=True, exist_ok=True)
         refuse_order(contract, merges)
-        refuse_other_topics(settings.kafka, args.run_dir, job, topics)
+        refuse_other_topics(settings.kafka, args.run_dir, job, topics, args.run_dir / f"{job}.checkpoint")
         start = fix_first_offsets(settings, args.run_dir, job, topics)
         log_dir = args.run_dir / "eventlog"
         spark = cluster_session(f"tidecast {job}", settings, contract, log_dir, args.stock_starts, delta=merges)

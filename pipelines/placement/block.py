@@ -30,7 +30,7 @@ from pipelines.kafka.signing import Signer
 from pipelines.placement.begun import follow_query
 from pipelines.placement.code import JobCode, load_code, record_schemas
 from pipelines.placement.frames import block_frame
-from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.job_folder import JobFolder, checkpoint_of
 from pipelines.placement.restored import claim_sink
 from pipelines.placement.scaled.contracts import contract_file, contract_of, starting_contract
 from pipelines.placement.topic_sink import BlockSink, once
@@ -69,7 +69,8 @@ def run_block(argv: list[str] | None = None) -> int:
         settings, placement, code = load(), folder.wanted(), load_code(topology)
         Signer.of(settings.kafka).check_file()
         topics = [*epoch.block.reads.values(), *epoch.block.writes.values()]
-        refuse_other_topics(settings.kafka, folder.path, args.name, topics, f"tidecast job up {topology.name}")
+        up = f"tidecast job up {topology.name}"
+        refuse_other_topics(settings.kafka, folder.path, args.name, topics, checkpoint_of(epoch), up)
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
         begun = starting_contract(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
         first, most = (

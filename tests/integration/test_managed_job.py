@@ -138,7 +138,8 @@ def counts_are_exact(folder, kafka):
 def test_a_run_of_another_cluster_begins_anew_as_it_says_and_is_exact_though_its_driver_is_killed_and_bad_events_come(
     start, fork, empty_topics, another, folder, tmp_path
 ):
-    refuse_other_topics(another, folder, "word_count", TOPICS)  # as the run's first start does, there
+    checkpoint = folder / "word_count.checkpoint"
+    refuse_other_topics(another, folder, "word_count", TOPICS, checkpoint)  # as the run's first start does, there
     assert status(fork(empty_topics, "word_count", "--no-agent", words=tmp_path / "words")) == 1
     said = (tmp_path / "words").read_text()
     names = f"{empty_topics.prefix}events, {empty_topics.prefix}results at {empty_topics.bootstrap}"

@@ -17,6 +17,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import NamedTuple
 
+from tidecast.spark.progress import parse_offsets
+from tidecast.spark.sensors import Offsets
+
 OFFSETS, COMMITS = "offsets", "commits"
 SNAPSHOTS, CHANGELOGS = (".zip", ".snapshot"), (".changelog", ".delta")
 """Of a state store as of a version, and from the version before to it: RocksDB's, and those of the store in memory."""
@@ -74,6 +77,18 @@ class Checkpoint:
     def commits(self) -> list[int]:
         """Batches of the commit log, oldest first."""
         return _numbers(self.folder / COMMITS)
+
+    def planned(self) -> Offsets:
+        """Return where the newest batch of the offset log ends in each partition of Kafka's; none where it is damaged.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        newest = self._offset(self.offsets[-1]) if self.offsets else None
+        if newest is None or not self.sound(newest):
+            return {}
+        _, _, *sources = [*newest.read_text(errors="replace").splitlines(), "", ""]
+        return {place: offset for source in sources for place, offset in parse_offsets(source).items()}
 
     @cached_property
     def stores(self) -> dict[Path, dict[str, dict[int, Path]]]:
