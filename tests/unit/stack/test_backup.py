@@ -12,8 +12,10 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
 from configs.settings import ROOT, load
+from pipelines.cli.app import app
 from pipelines.stack import state
 from pipelines.stack.backup import archive, write
 from pipelines.stack.backup.archive import MANIFEST, BackupError, kept_files
@@ -233,6 +235,17 @@ def test_a_part_alone_is_brought_back_beside_what_is_there(old, new, file):
     names = {one for one in KEPT if one.startswith(("lake", "jobs"))}
     assert set(kept_files(new.var_dir)) == {"mlflow/mlflow.db", "lake/mine", *names}
     assert (new.var_dir / "lake/metrics/part-0.parquet").stat().st_mtime == 1e9
+
+
+def test_whose_topics_come_back_is_told_that_modes_and_orders_do_too(old, new, file, monkeypatch):
+    made = write_backup(old, file)
+    monkeypatch.setenv("TIDECAST_VAR", str(new.var_dir))
+    told = f"modes and orders are those of {made.written}: say a freeze or a cancellation since then again"
+    for only, said in ((["--only", "lake"], False), (["--only", "kafka"], True), (["--only", "mlflow"], False)):
+        done = CliRunner().invoke(app, ["restore", str(file), *only], catch_exceptions=False)
+        assert done.exit_code == 0 and (told in done.stdout) == said
+    shutil.rmtree(new.var_dir)
+    assert told in CliRunner().invoke(app, ["restore", str(file)], catch_exceptions=False).stdout
 
 
 def test_a_part_that_the_archive_lacks_is_named_with_what_it_has(old, new, file):
