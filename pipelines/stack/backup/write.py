@@ -83,7 +83,9 @@ def _elsewhere(settings: Settings) -> tuple[str, ...]:
         "the lake at {}": settings.lake.address,
         "signing keys in {}": settings.kafka.signing_keys,
         "contracts in {}": settings.contracts_dir,
+        "pools in {}": settings.pools_dir if settings.pools_dir.is_dir() else None,
         "topologies in {}": settings.topologies_dir,
+        "settings in {} (TIDECAST_FILE)": os.environ.get("TIDECAST_FILE"),
     }
     told = [without_logins(words.format(where)) for words, where in theirs.items() if where]
     return (*told, *(f"what {link} leads to" for link in links_out(settings.var_dir)))

@@ -168,9 +168,12 @@ def test_a_damaged_database_restores_nothing(old, new, file):
     assert kept_files(new.var_dir) == {}
 
 
-def test_what_is_elsewhere_is_said(old, file, tmp_path):
+def test_what_is_elsewhere_is_said(old, file, tmp_path, monkeypatch):
+    monkeypatch.setenv("TIDECAST_FILE", str(tmp_path / "mine.yaml"))
+    fill(tmp_path, {"mine.yaml": b"job: {state_partitions: 2}", "pools/shared.yaml": b""})
     settings = load(
         var=old.var_dir,
+        contracts=tmp_path / "contracts",
         kafka={"bootstrap": "kafka:9092", "signing_keys": tmp_path / "keys"},
         lake={"address": "hdfs://nn/lake"},
     )
@@ -178,7 +181,8 @@ def test_what_is_elsewhere_is_said(old, file, tmp_path):
     (old.var_dir / "lake" / "near").symlink_to(old.var_dir / "kafka")
     said = write_backup(settings, file).elsewhere
     assert said[0] == "topics of the broker at kafka:9092" and f"signing keys in {tmp_path / 'keys'}" in said
-    assert "the lake at hdfs://nn/lake" in said
+    assert "the lake at hdfs://nn/lake" in said and f"pools in {tmp_path / 'pools'}" in said
+    assert f"settings in {tmp_path / 'mine.yaml'} (TIDECAST_FILE)" in said
     assert said[-1] == f"what {old.var_dir / 'lake' / 'far'} leads to" and not any("near" in one for one in said)
 
 
