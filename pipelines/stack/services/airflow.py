@@ -65,7 +65,8 @@ def start(context: StackContext) -> None:
     """Start Airflow (api-server, scheduler, dag-processor) on 127.0.0.1, wait until its health page finds all healthy.
 
     The page is read every 0.1 to 0.5 s; database, logs and the like are left in `var/airflow`. A database that is there
-    is migrated, once per Airflow version: the file `migrated-VERSION` beside it says that this was done.
+    is migrated, once per Airflow version: the file `migrated-VERSION` beside it says that this was done. After a start
+    of an older version it is done again.
 
     Raises:
         StackError: a process ended or was not ready within 300 s, or the database could not be made or migrated.
@@ -92,6 +93,8 @@ def start(context: StackContext) -> None:
     elif not migrated.exists():
         migrate()
         migrated.touch()
+    else:
+        _forget_newer(migrated)
     healthy = page_probe(f"{context.fill(ADDRESS)}/api/v2/monitor/health", _healthy)
     server = [*_PREPARED, "api-server", "--host", HOST, "--port", str(context.ports["airflow"]), "--workers", "1"]
     context.spawn("airflow-api-server", server, env, probe=healthy)
@@ -100,6 +103,17 @@ def start(context: StackContext) -> None:
     context.spawn("airflow-dag-processor", [*_PREPARED, "dag-processor"], env, probe=healthy)
     for name in ("airflow-scheduler", "airflow-dag-processor", "airflow-api-server"):
         context.await_ready(name, _PATIENCE_S)
+
+
+def _forget_newer(migrated: Path) -> None:
+    """Let a version that has migrated the database since do so again: `airflow db downgrade` may have undone it.
+
+    This one does not: of a newer one's database it knows no way to its own.
+    """
+    at = migrated.stat().st_mtime
+    for other in migrated.parent.glob("migrated-*"):
+        if other.stat().st_mtime > at:
+            other.unlink()
 
 
 def database_fault(database: Path) -> str:

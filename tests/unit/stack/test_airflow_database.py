@@ -1,6 +1,7 @@
 """The embedded Airflow's database: whole or not there, and migrated once per version of Airflow."""
 
 import errno
+import os
 import shutil
 import sqlite3
 from contextlib import closing
@@ -80,6 +81,16 @@ def test_the_database_of_another_version_is_migrated_once(context, monkeypatch):
     airflow.start(context)
     airflow.start(context)
     assert context.ran == [["db", "migrate"]]
+
+
+def test_on_the_way_back_nothing_is_migrated_and_on_the_next_way_forth_it_is_again(context, monkeypatch):
+    """An older Airflow cannot migrate what a newer one has; its `db downgrade` may have been run in between."""
+    airflow.start(context)
+    os.utime(context.home / "migrated-3.3.2", (1e9, 1e9))
+    for release, migrations in (("3.4.0", 1), ("3.4.0", 1), ("3.3.2", 1), ("3.3.2", 1), ("3.4.0", 2), ("3.3.2", 2)):
+        monkeypatch.setattr(airflow, "version", lambda package, release=release: release)
+        airflow.start(context)
+        assert len(context.ran) == migrations
 
 
 def test_a_migration_that_fails_is_tried_again(context, monkeypatch):
