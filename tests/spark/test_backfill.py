@@ -8,10 +8,11 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from math import isnan
 
 import pytest
 
-from tests.fakes.result_tables import as_rows, live, seen, told, version
+from tests.fakes.result_tables import SCHEMA, as_rows, live, seen, told, version
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import publish as publishing
 from tidecast.backfill.difference import compare
@@ -20,7 +21,7 @@ from tidecast.backfill.publish import publish, settle
 from tidecast.backfill.running import cancel, list_backfills, prepare
 from tidecast.backfill.shadow import begin_round, finish, sink, write
 from tidecast.backfill.spec import BackfillError
-from tidecast.merge import MergeError
+from tidecast.merge import MergeError, MergeSink
 
 pytestmark = pytest.mark.spark
 OLD = {("a", 0): 5, ("b", 0): 7, ("a", 10): 1, ("a", 20): 50}
@@ -156,6 +157,31 @@ def goes_on_after_a_kill(spark, early, late, before):
     with prepare(spark, late, "fix", 0, 20, "1") as backfill:
         assert publish(backfill).committed != committed
     assert version(late) == before + 1 and seen(late) == NEW
+
+
+def test_with_a_tolerance_a_result_that_is_no_finite_number_is_corrected(one_partition, tmp_path):
+    table, inf, nan = tmp_path / "means", float("inf"), float("nan")
+    kinds = {  # before and after
+        ("nan", 0): (nan, 5.0), ("now nan", 0): (5.0, nan), ("inf", 0): (inf, 5.0), ("other inf", 0): (-inf, inf),
+        ("near", 0): (1.0, 1.0 + 1e-12), ("both nan", 0): (nan, nan), ("both inf", 0): (inf, inf),
+    }  # fmt: skip
+
+    def rows(side):
+        made = {key: number[side] for key, number in kinds.items()}
+        return one_partition.createDataFrame(as_rows(made), SCHEMA.replace("orders bigint", "orders double"))
+
+    MergeSink(str(table), ["shop"])(rows(0), 0)
+    with prepare(one_partition, table, "fix", 0, 10, "1") as backfill:
+        write(backfill, rows(1))
+        summary = compare(backfill, 1e-9)
+        assert (summary.windows, summary.differs, summary.due) == (7, 4, 4)
+        assert summary.text() == "4 of 7 windows differ (4 other values, 0 new, 0 gone)"
+        publish(backfill, 1e-9)
+    found = seen(table)
+    assert isnan(found.pop(("now nan", 0))) and isnan(found.pop(("both nan", 0)))
+    assert found == {
+        ("nan", 0): 5.0, ("inf", 0): 5.0, ("other inf", 0): inf, ("near", 0): 1.0, ("both inf", 0): inf
+    }  # fmt: skip
 
 
 def test_what_live_changes_meanwhile_is_left_and_computed_again(one_partition, table, tmp_path, monkeypatch):

@@ -140,8 +140,10 @@ def _kind(values: Any, tolerance: float) -> Column:
         old, new = F.col(_OLD)[name], F.col(_NEW)[name]
         equal = old.eqNullSafe(new)
         if tolerance and its in _FRACTIONAL:
-            near = F.abs(new - old) <= tolerance * F.greatest(F.abs(old), F.abs(new))
-            equal = equal | F.coalesce(near, F.lit(False))
+            off = F.abs(new - old)
+            near = off <= tolerance * F.greatest(F.abs(old), F.abs(new))
+            # Spark has infinity ≤ infinity, and NaN ≤ NaN.
+            equal = equal | F.coalesce(near & (off < F.lit(float("inf"))), F.lit(False))
         same = same & equal
     before, after = F.col(_OLD).isNotNull(), F.col(_NEW).isNotNull()
     return (
