@@ -248,6 +248,23 @@ def test_a_stream_knows_keys_and_rounds_as_a_table_does(one_partition, tmp_path)
     assert known(found) == known(table) and len(table) == 4
 
 
+def test_a_plan_that_keeps_other_columns_is_refused_on_the_checkpoint_of_the_one_before(one_partition, tmp_path):
+    (tmp_path / "in").mkdir()
+    stream = one_partition.readStream.schema("k bigint, v bigint, w bigint, at bigint").json(str(tmp_path / "in"))
+
+    def run(number, **reductions):
+        write_rows(tmp_path / "in", number, [{"k": 1, "v": 5, "w": 70, "at": EPOCH}])
+        frame = signed(stream, "at", ["k"]).aggregate(n=count(), **reductions)
+        return run_query(frame.changes, tmp_path, net_of_rows)[0]
+
+    run(0, s=sum_of("v"), lo=min_of("v"))
+    own, other = (rf"keeps sums of \['{s}'\], values of \[\['{lo}'\]\]" for s, lo in ("vv", "wv"))
+    with pytest.raises(Exception, match=f"{own}, one of the plan {other}: start the changed plan on a new checkpoint"):
+        run(1, s=sum_of("w"), lo=min_of("v"))
+    told_last = [dict(fact) for fact, net in run(1, sums=sum_of("v"), least=min_of("v")).items() if net > 0]
+    assert [(row["n"], row["sums"], row["least"]) for row in told_last] == [(2, 10, 5)]
+
+
 def known(nets):
     """Facts that are there, whatever the order of their columns is."""
     return {(plan, json.dumps(json.loads(fact), sort_keys=True)): n for (plan, fact), n in nets.items() if n}

@@ -12,7 +12,7 @@ from tidecast.backfill import namespace
 from tidecast.backfill.difference import compare
 from tidecast.backfill.final import check_final, live_query, why_open
 from tidecast.backfill.kept import discard_batch
-from tidecast.backfill.publish import publish_round, settle
+from tidecast.backfill.publish import PROMOTE, publish_round, settle
 from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import Backfill, cancel, prepare
 from tidecast.backfill.shadow import finish, sink
@@ -178,8 +178,7 @@ class TableReplays:
         if order.then == "publish" and form.plan != self.version:
             raise BackfillError(
                 f"replay {order.id} runs plan {self.version!r}, the live query runs {form.plan!r}: it can be compared"
-                " only (order it with --compare) until that plan is promoted (start the live query with it: MergeSink's"
-                " plan)"
+                f" only (order it with --compare) until that plan is promoted ({PROMOTE})"
             )
         if (live := live_query(self.spark, form.query)) is not None:  # one of another application tells whoever orders
             check_final(live, end_ms, order.id)

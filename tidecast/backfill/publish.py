@@ -23,6 +23,10 @@ from tidecast.signed.sink import DELETED
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+PROMOTE = (
+    "start the live query with it: MergeSink's plan, and a new checkpoint with one more epoch if aggregates, joins or"
+    " keys changed"
+)
 _METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 
 
@@ -128,7 +132,7 @@ def _published(backfill: Backfill, tolerance: float) -> Summary:
     if form.plan != spec.plan:
         raise BackfillError(
             f"backfill {spec.words} runs plan {spec.plan!r}, the live query runs {form.plan!r}: it can be compared only"
-            " until that plan is promoted (start the live query with it: MergeSink's plan)"
+            f" until that plan is promoted ({PROMOTE})"
         )
     with differences(backfill, spark, tolerance) as windows:
         summary = summarise(windows)

@@ -5,7 +5,7 @@ It runs in Spark's Python workers, where this package need not be installed: it 
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from decimal import Context, Decimal
@@ -22,6 +22,8 @@ from tidecast.signed.reductions import Reduction
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _DIGITS = Context(prec=60)  # more than a decimal of Spark has
+_KEPT = "keeps sums of "
+"""How the last entry of a state's sums begins, which names the columns of what is kept."""
 
 
 @dataclass(frozen=True)
@@ -53,6 +55,7 @@ class GroupProcessor(StatefulProcessor):
         self._plan = plan
         self._types = {name: plan.schema[name].dataType for name in plan.reductions}
         self._end = plan.group.index(END) if END in plan.group else None
+        self._kept = _kept(empty_partial(tuple(plan.reductions.values())))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state: one value per group."""
@@ -144,13 +147,31 @@ class GroupProcessor(StatefulProcessor):
             known.told = not self._plan.final
             return known
         known.n, known.t_i, known.live, known.told, sums, *values = stored
+        sums = self._own(sums, len(known.sums))
         known.sums = {column: (many, _number(text)) for column, (many, text) in zip(known.sums, sums, strict=True)}
         for columns, counts in zip(known.values, values, strict=True):
             known.values[columns] = {tuple(value): net for value, net in counts}
         return known
 
+    def _own(self, sums: Sequence[Any], many: int) -> Sequence[Any]:
+        """The sums of a state, which has to be of this plan: Spark compares the types of columns, not their names.
+
+        A release of 29 November and before named nothing.
+        """
+        named = bool(sums) and sums[-1][1].startswith(_KEPT)
+        kept = sums[-1][1] if named else self._kept
+        sums = sums[:-1] if named else sums
+        if kept != self._kept or len(sums) != many:
+            raise ValueError(
+                f"a group of this checkpoint {kept if named else f'keeps {len(sums)} sums'}, one of the plan"
+                f" {self._kept or f'{_KEPT}[]'}: start the changed plan on a new checkpoint (MergeSink: epoch one more)"
+            )
+        return sums
+
     def _stored(self, known: Partial) -> tuple[Any, ...]:
         sums = [(many, str(total)) for many, total in known.sums.values()]
+        if self._kept:
+            sums.append((0, self._kept))
         values = [list(counts.items()) for counts in known.values.values()]
         return (known.n, known.t_i, known.live, known.told, sums, *values)
 
@@ -169,6 +190,12 @@ def state_type(plan: GroupPlan) -> StructType:
         counted = StructType([StructField("value", columns), StructField("net", LongType())])
         fields.append(StructField(f"values_{i}", ArrayType(counted)))
     return StructType(fields)
+
+
+def _kept(of: Partial) -> str:
+    """What a state has by the place of its columns, in words; empty where it only counts."""
+    values = [[*columns] for columns in of.values]
+    return f"{_KEPT}{[*of.sums]}, values of {values}" if of.sums or values else ""
 
 
 def _number(text: str) -> int | Fraction:

