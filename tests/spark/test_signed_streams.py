@@ -224,6 +224,21 @@ def test_a_sign_that_a_transform_makes_counts_in_a_table_and_in_a_stream(one_par
     assert [(dict(fact)["n"], dict(fact)["s"]) for fact in nets if dict(fact)["k"] == 1] == [(2, 7)]
 
 
+def test_a_final_result_has_its_keys_instant_wherever_the_workers_are(one_partition, tmp_path, monkeypatch):
+    """In an hour that Berlin's clocks show twice, too."""
+    monkeypatch.setitem(one_partition.sparkContext.environment, "TZ", "Europe/Berlin")
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    sold = [1_700_000_000, *(1_761_438_600 + 3600 * n for n in range(2))]  # 2025-10-26 00:30 and 01:30 UTC
+    write_rows(tmp_path / "in", 0, [{"s": s, "v": 1, "at": EPOCH} for s in sold])
+    write_rows(tmp_path / "in", 1, [{"s": 0, "v": 1, "at": END}])
+    stream = one_partition.readStream.schema("s bigint, v bigint, at bigint").option("maxFilesPerTrigger", 1)
+    stamped = stream.json(str(tmp_path / "in")).withColumn("sold", F.timestamp_seconds("s"))
+    frame = signed(stamped, "at", ["sold"], lateness_ms=10).window(100).aggregate("final", n=count())
+    result = frame.transform(lambda df: df.withColumn("instant", F.unix_seconds("sold")))
+    found, _ = run_query(result.changes, tmp_path, net_of_rows)
+    assert sorted(dict(fact)["instant"] for fact in found) == sold
+
+
 def test_a_stream_knows_keys_and_rounds_as_a_table_does(one_partition, tmp_path):
     """Keys 0.0 and -0.0, a group of which nothing is ranked, a sum that no double is, a name of Python's."""
     fields = ("cls", "v", "large", "w", "at", "sign")

@@ -14,7 +14,7 @@ from typing import Any
 
 from pyspark.sql import Row
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
-from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType
+from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
 from tidecast.signed.columns import CLOCK, DERIVED, END, INGESTION_TIME, MULT, NOTE, ORIGIN
 from tidecast.signed.groups import Partial, as_double, empty_partial, results
@@ -55,6 +55,8 @@ class GroupProcessor(StatefulProcessor):
         self._plan = plan
         self._types = {name: plan.schema[name].dataType for name in plan.reductions}
         self._end = plan.group.index(END) if END in plan.group else None
+        instants = {field.name for field in plan.schema if isinstance(field.dataType, TimestampType)}
+        self._instants = [name in instants for name in plan.group]
         self._kept = _kept(empty_partial(tuple(plan.reductions.values())))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -98,6 +100,8 @@ class GroupProcessor(StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Tell a result that has become final; forget a group that no record may change any more."""
+        if any(self._instants):
+            key = self._in_utc(key)
         stored = self._state.get()
         if stored is None:
             return
@@ -115,6 +119,16 @@ class GroupProcessor(StatefulProcessor):
 
     def close(self) -> None:
         """Do nothing: the state is Spark's."""
+
+    def _in_utc(self, key: Any) -> tuple[Any, ...]:
+        """A timer's key, whose timestamps Spark gives in the worker's time zone without saying so.
+
+        Of an hour that clocks there show twice it would look up the other one's state.
+        """
+        pairs = zip(key, self._instants, strict=True)
+        told = tuple(value.astimezone(UTC) if instant and value is not None else value for value, instant in pairs)
+        self._handle._statefulProcessorApiClient.set_implicit_key(told)
+        return told
 
     def _changes(
         self, key: Any, known: Partial, old: dict[str, Any] | None, new: dict[str, Any] | None
