@@ -201,6 +201,21 @@ def test_records_that_all_insert_are_told_apart_and_reduced_by_sparks_own_operat
     assert sum(map(late_dropped, progress)) == sum(late)
 
 
+def test_zero_is_told_once_whatever_its_sign(one_partition, tmp_path):
+    rows = [{"k": 0.0, "v": -0.0, "at": EPOCH}, {"k": -0.0, "v": 0.0, "at": EPOCH}, {"k": 0.0, "v": 1.0, "at": EPOCH}]
+    for number, part in enumerate((rows[:1], rows[1:])):
+        write_rows(tmp_path / "in", number, part)
+    schema = "k double, v float, at bigint"
+
+    def plan(df):
+        return told({"first": signed(df, "at", ["k"], delay_ms=100).window(40).distinct()})
+
+    stream = one_partition.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+    found, _ = run_query(plan(stream), tmp_path, collect_net)
+    table = plan(one_partition.createDataFrame(rows, schema))
+    assert known(found) == known(collect_net(table)) and len(known(found)) == 2
+
+
 def test_a_sign_that_a_transform_makes_counts_in_a_table_and_in_a_stream(one_partition, tmp_path):
     rows = [{"k": 1, "v": v, "at": EPOCH + at} for at, v in enumerate((1, 1, 1, -1, 2, -1))]
     write_rows(tmp_path / "in", 0, rows)

@@ -16,6 +16,7 @@ from tidecast.signed.columns import (
     NET,
     SignedError,
     check_user_columns,
+    one_zero,
     origin_of_all,
 )
 from tidecast.signed.frame import Frame, FrameT, check_whole
@@ -120,7 +121,7 @@ def _by_spark(
 
 def _first_of_each(frame: FrameT, group: tuple[str, ...]) -> FrameT:
     """Each value of a window as soon as it comes, where none is taken back: Spark's deduplication."""
-    return _as_results(frame, frame.df.dropDuplicates([CLOCK, *group]))
+    return _as_results(frame, one_zero(frame.df, group).dropDuplicates([CLOCK, *group]))
 
 
 def _as_results(frame: FrameT, df: DataFrame) -> FrameT:
