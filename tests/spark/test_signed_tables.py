@@ -76,6 +76,17 @@ def test_the_least_int_can_be_taken_back(spark):
     assert (row.s, row.m) == (5, 5.0)
 
 
+def test_a_mean_is_right_where_the_sum_is_beyond_64_bits(spark):
+    from pyspark.sql import functions as F
+
+    rows = [("a", 2**62, 1)] * 3 + [("b", -(2**63), 1)] * 3 + [("b", -(2**63), -1), ("b", None, 1)]
+    df = spark.createDataFrame(rows, "shop string, x bigint, sign int").withColumn("at", F.lit(1))
+    for mult in (None, "sign"):
+        frame = signed(df if mult else df.where("sign = 1"), "at", ["shop"], mult=mult).window(HOUR)
+        for found in (frame.aggregate(m=mean_of("x")).changes, frame.totals(m=mean_of("x"))):
+            assert {(row.shop, row.m) for row in found.collect()} == {("a", 2.0**62), ("b", -(2.0**63))}
+
+
 def test_a_users_columns_and_types_survive(spark, sales):
     stamped = sales.selectExpr("*", "timestamp_millis(at) AS stamp")
     frame = signed(stamped, "stamp", ["shop"], mult="sign")

@@ -92,9 +92,12 @@ def spark_aggregate(reduction: Reduction, schema: StructType, retracting: bool) 
     x, its = F.col(reduction.columns[0]), result_type(reduction, schema)
     if reduction.kind in ("min", "max"):
         return F.min(x) if reduction.kind == "min" else F.max(x)
+    its_type = schema[reduction.columns[0]].dataType
+    if reduction.kind == "mean" and isinstance(its_type, T.LongType):
+        its_type = T.DecimalType(20, 0)  # a sum of such may be beyond 64 bits, though their mean is not
+        x = x.cast(its_type)
     if not retracting:
         return F.sum(x).cast("double") / F.count(x) if reduction.kind == "mean" else F.sum(x).cast(its)
-    its_type = schema[reduction.columns[0]].dataType
     # Of an int the least one has no opposite.
     signed = (x.cast("bigint") if isinstance(its_type, T.IntegralType) else x) * F.col(MULT)
     if isinstance(its_type, T.DecimalType) and its_type.precision > MOST_DIGITS:
