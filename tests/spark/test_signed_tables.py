@@ -177,7 +177,7 @@ def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):
 REFUSED = {
     "columns ['_mult'] are reserved": lambda df: signed(df.withColumnRenamed("sign", "_mult"), "at"),
     "time column 'when' is unknown": lambda df: signed(df, "when"),
-    "time column 'item' is string: cast it": lambda df: signed(df, "item"),
+    "time column 'item' is string: cast it to timestamp_ltz, or": lambda df: signed(df, "item"),
     "origin 'past'": lambda df: signed(df, "at", origin="past"),
     "delay_ms -1": lambda df: signed(df, "at", delay_ms=-1),
     "key columns ['x']: the records have": lambda df: signed(df, "at", ["x"]),
@@ -222,6 +222,18 @@ def test_what_has_no_meaning_is_refused_with_a_remedy(sales, words):
     with pytest.raises(SignedError) as refused:
         REFUSED[words](sales)
     assert words in str(refused.value)
+
+
+def test_a_time_without_zone_is_taken_once_it_is_cast_as_the_refusal_says(spark, sales):
+    spark.conf.set("spark.sql.timestampType", "TIMESTAMP_NTZ")
+    try:
+        stamped = sales.selectExpr("*", "cast(timestamp_millis(at) AS timestamp) AS stamp")
+        with pytest.raises(SignedError, match="'stamp' is timestamp_ntz: cast it to timestamp_ltz, or to bigint as ms"):
+            signed(stamped, "stamp")
+        cast = stamped.withColumn("stamp", stamped.stamp.cast("timestamp_ltz"))
+        assert [row._t_e == row["at"] for row in signed(cast, "stamp").changes.collect()] == [True] * sales.count()
+    finally:
+        spark.conf.unset("spark.sql.timestampType")
 
 
 @pytest.mark.parametrize(("column", "words"), [("at", "a record without broken"), ("sign", "a sign other than")])

@@ -71,7 +71,7 @@ def _ms(df: DataFrame, name: str) -> Column:
     elif isinstance(its, T.LongType | T.IntegerType):
         ms = F.col(name).cast("bigint")
     else:
-        raise SignedError(f"time column {name!r} is {its.simpleString()}: cast it to timestamp, or to bigint as ms")
+        raise SignedError(f"time column {name!r} is {its.simpleString()}: cast it to timestamp_ltz, or to bigint as ms")
     return ms
 
 
