@@ -176,6 +176,13 @@ def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):
 
 REFUSED = {
     "columns ['_mult'] are reserved": lambda df: signed(df.withColumnRenamed("sign", "_mult"), "at"),
+    "columns ['a shop.id', 'a`b'] have a dot or a backtick": lambda df: signed(
+        df.selectExpr("*", "1 AS `a shop.id`", "2 AS `a``b`"), "at"
+    ),
+    "columns ['item.name'] have": lambda df: signed(df, "at").transform(
+        lambda of: of.selectExpr("*", "1 AS `item.name`")
+    ),
+    "columns ['(sign * 0.1)'] have": lambda df: signed(df, "at").select(df.sign * 0.1),
     "time column 'when' is unknown": lambda df: signed(df, "when"),
     "time column 'item' is string: cast it to timestamp_ltz, or": lambda df: signed(df, "item"),
     "origin 'past'": lambda df: signed(df, "at", origin="past"),

@@ -40,17 +40,19 @@ class SignedError(ValueError):
 
 
 def check_user_columns(names: list[str]) -> None:
-    """Refuse names of a user's columns that this package needs for its own.
+    """Refuse names of a user's columns that this package needs for its own, or Spark takes for an expression.
 
     Args:
         names: as in the DataFrame.
 
     Raises:
-        SignedError: one of them is reserved, in any case of letters.
+        SignedError: one of them is reserved, in any case of letters, or has a dot or a backtick.
     """
     own = {*RESERVED, START, END, NET, NOTE, *HIDDEN}
     if taken := sorted(name for name in names if name.lower() in own):
         raise SignedError(f"columns {taken} are reserved: rename them before (withColumnRenamed)")
+    if parted := sorted(name for name in names if "." in name or "`" in name):
+        raise SignedError(f"columns {parted} have a dot or a backtick: rename them (withColumnRenamed, or an alias)")
 
 
 def same_as(pairs: Mapping[str, str]) -> Column:

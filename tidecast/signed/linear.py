@@ -17,7 +17,7 @@ def select(frame: FrameT, columns: tuple[str | Column, ...]) -> FrameT:
     """Return the records with these columns as their value; key and reserved columns stay.
 
     Raises:
-        SignedError: a column is named as a reserved one, or as one of the key.
+        SignedError: a column is named as a reserved one, or as one of the key, or has a dot or a backtick.
     """
     given = frame.df.select(*columns).columns
     check_user_columns(given)
@@ -94,9 +94,10 @@ def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> Fram
     """Return what a function of DataFrames makes of the records, one by one: it must not group, join or sort them.
 
     Raises:
-        SignedError: it took away a column of the key or a reserved one.
+        SignedError: it took away a column of the key or a reserved one, or made one whose name cannot be used.
     """
     made = frame.having(function(frame.df))
+    check_user_columns([*made.values])
     return replace(made, retracting=made.retracting or _signs(made.df) != _signs(frame.df))
 
 
