@@ -72,10 +72,9 @@ class StoreForecasts:
         except DecodeError as error:
             return StoreReading(None, {**used, "problem": f"a value of another release: {error}"})
         used["generation"] = value.deployment
-        if not value.message or value.doubted:
-            return StoreReading(
-                None, {**used, "problem": value.reason or f"{value.imputed} windows before it were missing"}
-            )
+        if not value.message:
+            missing = f"{value.imputed} windows before it were missing"
+            return StoreReading(None, {**used, "problem": missing if value.doubted else value.reason})
         try:
             forecast = decode(Forecast, value.message, batch_s)  # the store's clock does not follow the wall's steps
         except MessageError as error:

@@ -13,7 +13,7 @@ LONGEST_GAP = 24
 WARM_UP = 24
 """Consecutive samples after which forecasts of a job that (re)started may be issued."""
 DOUBTED, SETTLED = 3, 3
-"""After a gap of more than `DOUBTED` windows a planner ignores forecasts until so many samples came after its end."""
+"""After a gap of more than `DOUBTED` windows no forecast is issued until so many samples came after its end."""
 
 
 class Streak(NamedTuple):
@@ -32,7 +32,7 @@ class Streak(NamedTuple):
 
     @property
     def doubted(self) -> bool:
-        """Whether planners should ignore the forecast.
+        """Whether a forecast would rest too much on windows that were filled.
 
         True after a gap of more than `DOUBTED` windows, until `SETTLED` samples have followed the first one after it.
         """
@@ -81,9 +81,11 @@ def silence_reason(streak: Streak | None, quantiles: Floats) -> str:
         quantiles: records/s of any shape.
 
     Returns:
-        "warming" while the job has no streak or has just started; "model_error" where a quantile is not finite; else
-        "".
+        "warming" while the job has no streak or has just started; "model_error" where a quantile is not finite;
+        "doubted" where a long gap is recent; else "".
     """
     if streak is None or streak.warming:
         return "warming"
-    return "" if np.isfinite(quantiles).all() else "model_error"
+    if not np.isfinite(quantiles).all():
+        return "model_error"
+    return "doubted" if streak.doubted else ""

@@ -90,8 +90,8 @@ class WindowCloser:
             time_scale: seconds of job time per wall second.
 
         Returns:
-            The forecast's record, which may hold a reason ("warming", "model_error") instead of a forecast; None where
-            no model serves the window and no forecast was adopted for it.
+            The forecast's record, which may hold a reason ("warming", "model_error", "doubted") instead of a forecast;
+            None where no model serves the window and no forecast was adopted for it.
 
         Raises:
             Conflict, BadInput: a forecast is stored for the window with other bytes, or the time is not valid.

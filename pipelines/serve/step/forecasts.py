@@ -70,7 +70,7 @@ def build_record(issued: Forecast | None, reason: str, streak: Streak, deploymen
 
     Args:
         issued: the message; None where nothing may be forecast.
-        reason: why there is none ("warming" or "model_error"); "" with one.
+        reason: why there is none ("warming", "model_error" or "doubted"); "" with one.
         streak: how the job's windows have come lately, the newest included.
         deployment: that serves the window.
 

@@ -201,7 +201,7 @@ class ServedJob:
     def make_forecast(self, deployment: Deployment, measured_ns: int, time_scale: float) -> tuple[Forecast | None, str]:
         """Return (forecast after the newest window, ""), or (None, reason) where none may be made.
 
-        The reason is "warming" (not yet 24 windows in a row since the job (re)started) or "model_error" (none finite).
+        The reason is "warming", "model_error" or "doubted", as `models.forecast.core.gaps.silence_reason` says.
 
         Args:
             deployment: the model version in service for the window.

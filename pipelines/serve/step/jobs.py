@@ -100,8 +100,8 @@ class ServedJobs:
     def forecast(self, sample: MetricSample) -> Forecast | None:
         """Return the forecast after a job's newest window.
 
-        None before the first window or model, before 24 windows in a row since the job (re)started, or where the model
-        failed or gives a quantile that is not finite.
+        None before the first window or model, before 24 windows in a row since the job (re)started, until 4 windows in
+        a row after a gap of more than 3, or where the model failed or gives a quantile that is not finite.
 
         Args:
             sample: the newest of the job; gives the forecast's `wall_time` and `time_scale`.

@@ -53,8 +53,8 @@ class ForecastValue(msgspec.Struct, frozen=True, array_like=True):
         digests: of weights, scaler and hyper-parameters, hexadecimal.
         imputed: missing windows that were stepped over, see `models.forecast.core.gaps.Streak`; 0 without a gap.
         since_gap: windows since that gap's end, the first one not counted.
-        doubted: whether a planner should ignore it, because the gap was long and is recent.
-        reason: why there is none ("warming", "model_error"); empty with one.
+        doubted: whether that gap was long and is recent, so that no forecast is issued.
+        reason: why there is none ("warming", "model_error", "doubted"); empty with one.
         message: the `Forecast` as on the topic, JSON; empty without one.
     """
 

@@ -45,7 +45,7 @@ def test_a_reset_is_asked_for_where_nothing_can_be_stepped_on():
     assert starts_over(None, 0)
 
 
-def test_a_planner_doubts_what_follows_a_gap_of_more_than_three():
+def test_what_follows_a_gap_of_more_than_three_is_doubted():
     settled = come(*[0] * WARM_UP)
     short, long = come(3, streak=settled), come(4, streak=settled)
     assert not short.doubted and long.doubted
@@ -57,7 +57,8 @@ def test_a_planner_doubts_what_follows_a_gap_of_more_than_three():
 def test_why_nothing_is_said():
     settled, sound = come(*[0] * WARM_UP), np.ones((2, 3))
     broken = np.array([[1.0, NAN, 2.0]])
-    assert silence_reason(settled, sound) == ""
+    assert silence_reason(settled, sound) == silence_reason(come(3, streak=settled), sound) == ""
+    assert silence_reason(come(4, streak=settled), sound) == "doubted"
     assert silence_reason(come(0), sound) == silence_reason(None, sound) == "warming"
     assert silence_reason(settled, broken) == silence_reason(settled, np.array([[math.inf]])) == "model_error"
 

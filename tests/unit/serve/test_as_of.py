@@ -127,11 +127,14 @@ def test_where_the_wall_clock_was_set_the_newest_forecast_is_read_and_is_fresh(t
 
 @pytest.mark.parametrize(
     ("changes", "problem"),
-    [({"doubted": True, "imputed": 5}, "5 windows"), ({"reason": "warming"}, "warming"), ({}, "not JSON")],
+    [
+        ({"doubted": True, "imputed": 5, "reason": "doubted"}, "5 windows"),
+        ({"reason": "warming"}, "warming"),
+        ({}, "not JSON"),
+    ],
 )
-def test_a_forecast_that_is_none_or_doubted_is_not_planned_with(store, reads, changes, problem):
-    said = forecast() if "doubted" in changes else "" if changes else "{"
-    store.put(KEY, value(said, **changes), 1)
+def test_where_there_is_no_forecast_or_none_that_can_be_read_none_is_planned_with(store, reads, changes, problem):
+    store.put(KEY, value("" if changes else "{", **changes), 1)
     found = reads.read("orders", time.time() + 1)
     assert found.forecast is None and problem in found.used["problem"]
     now = time.time()

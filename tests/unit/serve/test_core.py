@@ -311,8 +311,9 @@ def test_a_short_gap_is_stepped_over_and_said(core):
     feed(core, BEGIN + 30, BEGIN + 32)
     values = [value_of(t.forecasts[0]) for t in feed(core, BEGIN + 37, BEGIN + 42)]
     assert [(v.imputed, v.since_gap, v.doubted, v.reason) for v in values] == [
-        (5, 0, True, ""), (5, 1, True, ""), (5, 2, True, ""), (5, 3, False, ""), (5, 4, False, "")
+        (5, 0, True, "doubted"), (5, 1, True, "doubted"), (5, 2, True, "doubted"), (5, 3, False, ""), (5, 4, False, "")
     ]  # fmt: skip
+    assert [bool(value.message) for value in values] == [False] * 3 + [True] * 2
     online = Online(Naive(TASK))
     loads = np.array([100.0 + w % 24 for w in range(BEGIN, BEGIN + 42)])
     loads[32:37] = math.nan

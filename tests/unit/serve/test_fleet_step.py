@@ -123,6 +123,19 @@ def test_a_model_or_a_server_that_begins_forecasts_at_once_and_heartbeats_name_w
     assert standing == ["7", "7", "8", "8"]  # the first of these comes within 8 s of the last one
 
 
+def test_after_a_long_gap_no_forecast_is_sent_or_vouched_for_until_enough_windows_came(tmp_path):
+    put(tmp_path, 1, "1")
+    state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(None, [at(BEGIN + i, NOW) for i in range(40)], NOW)
+    assert told(out, "forecasts")
+    sent, standing = [], []
+    for i in range(45, 51):  # each closes the window of the record before: 39, then 45 and on; 5 are missing
+        now = NOW + 10 * (i - 44)
+        state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [at(BEGIN + i, now)], now)
+        sent.append(len(told(out, "forecasts")))
+        standing += [one.get("standing") for one in told(out, "heartbeats")]
+    assert sent == [1, 0, 0, 0, 1, 1] and standing == ["7", None, None, None, "7", "7"]
+
+
 def test_what_waited_at_the_start_makes_windows_and_the_first_record_of_now_a_forecast(tmp_path):
     put(tmp_path, 1, "1")
     step = FleetStep(JOB, STEP, tmp_path, {JOB}, 7, oldest_s=60.0)
