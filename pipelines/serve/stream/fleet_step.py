@@ -165,7 +165,10 @@ class FleetStep:
         return self._encode_state(jobs), messages
 
     def _forecast(self, jobs: ServedJobs, sample: MetricSample, now: float) -> Messages:
-        if now - sample.wall_time > self._oldest_s or (issued := jobs.forecast(sample)) is None:
+        if now - sample.wall_time > self._oldest_s:
+            jobs.job(self.job).note_sent(None)  # another window or model than that of the last one sent
+            return []
+        if (issued := jobs.forecast(sample)) is None:
             return []
         jobs.job(self.job).note_sent(issued)
         return [("forecasts", self.job, encode_forecast(issued))]

@@ -147,6 +147,22 @@ def test_what_waited_at_the_start_makes_windows_and_the_first_record_of_now_a_fo
     assert len(msgspec.msgpack.decode(state, type=FleetState).windows) == 40
 
 
+def test_after_a_stall_across_a_windows_end_the_first_record_of_now_brings_its_forecast(tmp_path):
+    put(tmp_path, 1, "1")
+    step = FleetStep(JOB, STEP, tmp_path, {JOB}, 7, oldest_s=60.0)
+    state, out = step.process(None, [at(BEGIN + i, NOW) for i in range(40)], NOW)
+    assert told(out, "forecasts")
+    now = NOW + 100  # the record that closes a window has waited, the next one closes none
+    later = raw(JOB, BEGIN + 40, 5.0, 1, 2, span_s=1.0, wall_time=now)
+    rows = [at(BEGIN + 40, NOW + 10), {"key": JOB, "value": later, "partition": 0, "offset": BEGIN + 41}]
+    waited, out = step.process(state, rows[:1], now)
+    assert out == []
+    for began, records in ((waited, rows[1:]), (state, rows)):
+        _, out = step.process(began, records, now)
+        assert [one["time"] for one in told(out, "forecasts")] == [(BEGIN + 40) * STEP]
+        assert [one["standing"] for one in told(out, "heartbeats")] == ["7"]
+
+
 def test_a_model_that_fails_is_not_begun_with_every_record(tmp_path, monkeypatch, caplog):
     put(tmp_path, 1, "1")
     monkeypatch.setattr("pipelines.serve.stream.fleet_step.load_members", lambda members: 1 / 0)
