@@ -108,12 +108,13 @@ def check_times(message: Any, now: float | None) -> None:
 
     Args:
         message: anything with `wall_time` (epoch seconds), and perhaps `epoch` (number of a server, the ms since 1970
-            at which it began), `time` (job time, epoch seconds) and `time_scale` (job seconds per wall second).
-        now: the reader's wall time, epoch seconds; None for an old record, of which `time` alone is checked.
+            at which it began), `time` (job time, epoch seconds), `span_s` (job seconds from `time` on) and `time_scale`
+            (job seconds per wall second).
+        now: the reader's wall time, epoch seconds; None for an old record, of which job time alone is checked.
 
     Raises:
         MessageError: `wall_time` or `epoch` is over FUTURE_S (300 s) ahead of `now`; or, where `time_scale` is 1,
-            `time` is that far ahead of `wall_time`.
+            `time`, or the end of the span, is that far ahead of `wall_time`.
     """
     wall = message.wall_time
     if now is not None and wall > now + FUTURE_S:
@@ -122,8 +123,14 @@ def check_times(message: Any, now: float | None) -> None:
     if now is not None and epoch is not None and epoch > (now + FUTURE_S) * 1000:
         raise MessageError(f"epoch={epoch} is claimed {epoch / 1000 - now:.0f} s ahead of the reader; set its clock")
     time = getattr(message, "time", None)
-    if time is not None and message.time_scale == 1 and time > wall + FUTURE_S:
+    if time is None or message.time_scale != 1:
+        return
+    if time > wall + FUTURE_S:
         raise MessageError(f"time={time} is {time - wall:.0f} s ahead of wall_time={wall}; set the sender's clock")
+    span_s = getattr(message, "span_s", 0.0)  # one too long would make all that its job sends until then too late
+    if (ahead := time + span_s - wall) > FUTURE_S:
+        why = f"span_s={span_s} from time={time} on ends {ahead:.0f} s ahead of wall_time={wall}"
+        raise MessageError(f"{why}, when it was measured; correct the span")
 
 
 def parse_json_object(raw: bytes | bytearray | str | None) -> dict[str, Any]:

@@ -215,7 +215,7 @@ def test_a_server_begins_where_its_models_do_however_long_the_topic(kafka, send,
     now, days = time.time(), 10
     for i in range(days * 144):  # ten minutes a record
         at = now - (days * 144 - i) * 600
-        send(0, time=at, span_s=600.0, wall_time=at, time_scale=1.0)
+        send(0, time=at, span_s=600.0, wall_time=at + 600, time_scale=1.0)
     send.flush()
     server = serve(kafka, Champions, step_s=60)
     try:

@@ -212,7 +212,7 @@ def test_nothing_unreadable_is_written():
 
 
 finite = st.floats(-1e15, 1e15)
-moment = st.floats(NOW - 1e9, NOW - 1e6)
+moment = st.floats(NOW - 1e9, NOW - 2e6)
 wall = st.floats(NOW - 1e3, NOW)
 above = st.floats(min_value=1e-6, max_value=1e6)
 maybe = st.none() | st.floats(min_value=0, max_value=1e12)

@@ -210,6 +210,7 @@ def test_an_older_window_that_was_never_seen_is_stale(core, store):
         (raw(JOB, BEGIN, 5.0).replace(b":5.0,", b":-5.0,"), "message"),
         (raw(JOB, BEGIN, 5.0, wall_time=NOW + 1e6), "message"),
         (raw(JOB, BEGIN, 5.0, time=NOW + 1e6, time_scale=1.0), "message"),
+        (raw(JOB, BEGIN, 5.0, time=NOW - 10, time_scale=1.0, wall_time=NOW, span_s=86_400.0), "message"),
         (raw(JOB, BEGIN, 5.0, time=1e300), "message"),
         (raw(JOB, BEGIN, 5.0, lag_records=10**30), "message"),
         (raw(JOB, BEGIN + 2, 1e308), "message"),

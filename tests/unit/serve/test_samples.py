@@ -47,6 +47,7 @@ def test_both_readers_agree_on_every_record(changes, missing):
     ("changes", "word"),
     [
         ({"time": NOW + 400, "time_scale": 1.0}, "set the sender's clock"),
+        ({"time": NOW - 10, "time_scale": 1.0, "span_s": 86_400.0}, "correct the span"),
         ({"time": -1.0}, "at least 0"),
         ({"wall_time": -5.0}, "at least 0"),
         ({"time": 1e300, "time_scale": 720.0}, "at most 4102444800"),
@@ -76,6 +77,11 @@ def test_a_plain_sample_never_needs_the_slow_reader(monkeypatch, changes):
 def test_a_name_that_stands_twice_is_refused():
     with pytest.raises(MessageError, match="twice"):
         read_sample(encode(decode(MetricSample, record("metrics"), NOW))[:-1] + b',"job":"orders"}', NOW)
+
+
+def test_history_may_span_days_that_are_over():
+    history = record("metrics", time=NOW - 7 * 86_400.0, time_scale=1.0, span_s=6.9 * 86_400.0)
+    assert read_sample(history, NOW).span_s == 6.9 * 86_400.0
 
 
 def test_a_replay_may_run_ahead_of_the_wall():
