@@ -171,7 +171,8 @@ class Core:
             return self._again(batch, incoming, sample, effect.repeated, now)
         until = served.open_window.until - effect.open_window.ahead_s  # as the job's clock has it
         if incoming.position is None and self._follows_log and sample.time > until + _GRAIN_S:
-            why = f"time={sample.time}: what was taken ends at {until}; the log decides what lies between"
+            taken = "nothing of the job was taken yet" if math.isinf(until) else f"what was taken ends at {until}"
+            why = f"time={sample.time}: {taken}, and the log decides what follows. Send it to the topic metrics."
             return self._refuse(batch, incoming, "gap", why, now)
         return self._fresh(batch, incoming, served, sample, effect, now)
 

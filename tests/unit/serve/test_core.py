@@ -441,7 +441,8 @@ def test_what_was_adopted_is_kept_until_it_is_in_the_store(store, monkeypatch):
 
 def test_beside_a_log_a_socket_may_not_decide_what_is_missing(store):
     core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
-    assert put(core, raw(JOB, BEGIN, 80.0))[0].code == "gap"  # nothing is known yet
+    (first,) = put(core, raw(JOB, BEGIN, 80.0))
+    assert first.code == "gap" and "nothing of the job was taken yet" in first.message and "inf" not in first.message
     core.process([IncomingSample(raw(JOB, BEGIN, 80.0), ("metrics", 0, 0), b"1")], NOW)
     assert put(core, raw(JOB, BEGIN + 1, 81.0))[0].verdict == "applied"
     assert put(core, raw(JOB, BEGIN + 3, 83.0))[0].code == "gap"
