@@ -31,6 +31,9 @@ Messages = list[tuple[str, str, bytes]]
 """(topic, key, JSON)."""
 TOLD = Refusals()
 """What this process has told of refused records of all jobs: of a key that is no job's nothing is kept in a state."""
+MODELS_MOST = 2048
+"""Models that a process keeps, those used last: 0.3 MB for one of a job's own, and up to 0.2 s to load one again."""
+_models: dict[tuple[str, str, str], Online] = {}  # by digests; the one used last stands last
 
 
 class FleetState(msgspec.Struct, array_like=True):
@@ -68,7 +71,7 @@ class ModelFile(msgspec.Struct, array_like=True):
 def write_model_file(folder: Path, job: str, deployment: Deployment, members: dict[str, bytes]) -> None:
     """Write a job's deployment and its model to `folder/JOB/NUMBER.set` (MessagePack), whole or not at all.
 
-    A process that has read an earlier file of that number keeps it.
+    A process that has read the deployment of an earlier file of that number keeps it.
 
     Args:
         folder: that all workers can read; made if absent.
@@ -91,15 +94,15 @@ def model_files(folder: Path, job: str) -> list[Path]:
     return sorted((folder / job).glob("*.set"))
 
 
-@lru_cache(maxsize=256)
-def read_model_file(path: Path) -> ModelFile:
-    """Read a file of `model_files`; a process that has read it keeps it.
+@lru_cache(maxsize=4 * MODELS_MOST)  # of each job the model in service, and the one before; 1 kB each
+def read_deployment(path: Path) -> Deployment:
+    """Read the deployment in a file of `model_files`; a process that has read it keeps it.
 
     Raises:
         msgspec.DecodeError: it cannot be decoded (a ValueError).
         OSError: it cannot be read.
     """
-    return msgspec.msgpack.decode(path.read_bytes(), type=ModelFile)
+    return _read_model_file(path).deployment
 
 
 class FleetStep:
@@ -128,8 +131,8 @@ class FleetStep:
         """Process a micro-batch of one job's records, and return (state after it, messages to send).
 
         Of records that cannot be accepted one a kind becomes a message to `rejects` in 60 s; a job whose state cannot
-        be read, as that of another release, begins anew. The process keeps the 256 model files and 64 models that were
-        used last.
+        be read, as that of another release, begins anew. Jobs with equal models share one, of which the process keeps
+        the newest used (`MODELS_MOST`), without the jobs' states.
 
         Args:
             state: `FleetState` before it, MessagePack; None for the first batch.
@@ -192,7 +195,7 @@ class FleetStep:
         named = JOB_NAME.pattern.fullmatch(self.job)
         for path in model_files(self._folder, self.job) if named else ():
             with suppress(OSError, ValueError):  # removed meanwhile, or damaged: of one job, and others go on
-                served.deployments.append(read_model_file(path).deployment)
+                served.deployments.append(read_deployment(path))
         deployment = next((d for d in served.deployments if d.number == state.deployment_number), None)
         if deployment is not None and state.model_state and state.newest is not None:
             try:
@@ -210,7 +213,10 @@ class FleetStep:
 
     def _encode_state(self, jobs: ServedJobs) -> bytes | None:
         served = jobs.job(self.job)
-        model_state = b"" if served.model is None else served.model.state(self.job)
+        model_state = b""
+        if served.model is not None:
+            model_state = served.model.state(self.job)
+            served.model.forget(self.job)  # up to 3 MB, which the next micro-batch restores wherever it runs
         windows = [] if served.newest is None else jobs.windows.rates(self.job, 0, served.newest)
         state = FleetState(
             served.open_window, served.first, served.newest, served.streak, served.deployment_number, model_state,
@@ -220,16 +226,27 @@ class FleetStep:
         return None if state == FleetState(OpenWindow()) else msgspec.msgpack.encode(state)
 
     def _find_model(self, job: str, deployment: Deployment) -> Online:
-        path = _path(self._folder, job, deployment.number)
-        if not path.is_file():
-            raise ModelSetError(f"{job}: deployment {deployment.number} is not in {self._folder}. Write it again.")
-        return _load_model(path)
+        model = _models.pop(deployment.digests, None)
+        if model is None:
+            model = _load_model(_path(self._folder, job, deployment.number), deployment.digests)
+        _models[deployment.digests] = model
+        if len(_models) > MODELS_MOST:
+            del _models[next(iter(_models))]
+        return model
 
 
 def _path(folder: Path, job: str, number: int) -> Path:
     return folder / job / f"{number:08}.set"
 
 
-@lru_cache(maxsize=64)
-def _load_model(path: Path) -> Online:
-    return Online(load_members(read_model_file(path).members).forecaster)
+def _read_model_file(path: Path) -> ModelFile:
+    return msgspec.msgpack.decode(path.read_bytes(), type=ModelFile)
+
+
+def _load_model(path: Path, digests: tuple[str, str, str]) -> Online:
+    if not path.is_file():
+        raise ModelSetError(f"there is no model at {path}. Write it again.")
+    made = load_members(_read_model_file(path).members)
+    if made.digests != digests:  # other jobs' forecasts would be by it, too
+        raise ModelSetError(f"{path} has digests {made.digests}, not {digests}. Write it again.")
+    return Online(made.forecaster)

@@ -30,7 +30,7 @@ from pipelines.serve.models.loader import ChampionSource, Loader
 from pipelines.serve.models.ready import ReadyModel
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.serve.stream.fleet_query import start_query
-from pipelines.serve.stream.fleet_step import model_files, read_model_file, write_model_file
+from pipelines.serve.stream.fleet_step import model_files, read_deployment, write_model_file
 from pipelines.serve.stream.server import TAIL, needed_from, read_samples
 from pipelines.signals import keep_sigterm_from_jvm, stop_on_signals
 from pipelines.spark.checkpoint.lock import CheckpointLock
@@ -183,7 +183,7 @@ def _kept_models(models: Path) -> dict[str, tuple[str, tuple[str, str, str]]]:
     for folder in models.iterdir():
         with suppress(IndexError, ValueError, OSError):
             newest = model_files(models, folder.name)[-1]
-            kept = read_model_file(newest).deployment
+            kept = read_deployment(newest)
             found[folder.name] = kept.model_version, kept.digests
     return found
 

@@ -6,11 +6,12 @@ import msgspec
 import pytest
 
 from models.forecast.baselines.naive import Naive
-from pipelines.serve.models.model_set import pack_model
+from models.forecast.core.forecaster import Task
+from pipelines.serve.models.model_set import ModelSetError, pack_model
 from pipelines.serve.step.deployments import Deployment
 from pipelines.serve.step.refusals import Refusals
 from pipelines.serve.step.windower import OpenWindow
-from pipelines.serve.stream.fleet_step import FleetState, FleetStep, write_model_file
+from pipelines.serve.stream.fleet_step import FleetState, FleetStep, model_files, read_deployment, write_model_file
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
 
@@ -165,6 +166,7 @@ def test_after_a_stall_across_a_windows_end_the_first_record_of_now_brings_its_f
 
 def test_a_model_that_fails_is_not_begun_with_every_record(tmp_path, monkeypatch, caplog):
     put(tmp_path, 1, "1")
+    monkeypatch.setattr("pipelines.serve.stream.fleet_step._models", {})  # none is loaded yet
     monkeypatch.setattr("pipelines.serve.stream.fleet_step.load_members", lambda members: 1 / 0)
     state = None
     for i, row in enumerate([*(at(BEGIN + i, NOW) for i in range(30)), *[at(BEGIN + 29, NOW)] * 5]):
@@ -180,6 +182,43 @@ def test_a_damaged_file_and_a_model_that_is_no_longer_one_leave_the_query_runnin
     (tmp_path / JOB / "00000002.set").write_bytes(b"\xc1")
     state, out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [at(BEGIN + 40, NOW)], NOW)
     assert [one["version"] for one in told(out, "forecasts")] == ["1"]
-    monkeypatch.setattr("pipelines.serve.stream.fleet_step._load_model", lambda path: 1 / 0)
+    monkeypatch.setattr("pipelines.serve.stream.fleet_step._models", {})
+    monkeypatch.setattr("pipelines.serve.stream.fleet_step._load_model", lambda path, digests: 1 / 0)
     out = FleetStep(JOB, STEP, tmp_path, {JOB}, 7).process(state, [at(BEGIN + 41, NOW)], NOW)[1]
     assert told(out, "forecasts") == [] and "cannot be gone on with" in caplog.text
+
+
+def found(folder, job):
+    """The model of a job as a process has it, loaded where it has to be."""
+    (path,) = model_files(folder, job)
+    return FleetStep(job, STEP, folder, {job}, 7)._find_model(job, read_deployment(path))
+
+
+def write(folder, job, made):
+    write_model_file(folder, job, Deployment(1, "m", "1", made.digests, 0, 0, -1, STEP), dict(made.members))
+
+
+def test_the_models_of_a_large_fleet_stay_loaded_and_equal_ones_are_one(tmp_path):
+    jobs = [f"job-{i}" for i in range(300)]
+    for i, job in enumerate(jobs):
+        write(tmp_path, job, pack_model(Naive(Task(STEP, 3, (0.1, 0.5, 0.6 + i // 2 * 1e-3)))))
+    first = [found(tmp_path, job) for job in jobs]
+    assert all(found(tmp_path, job) is model for job, model in zip(jobs, first, strict=True))
+    assert first[0] is first[1] and first[1] is not first[2]
+
+
+def test_a_process_keeps_no_state_of_the_jobs_that_share_a_model(tmp_path):
+    made = pack_model(Naive(TASK, seasonal=False))
+    for job in (JOB, "rides"):
+        write(tmp_path, job, made)
+        rows = [{"key": job, "value": raw(job, BEGIN + i, 5.0), "partition": 0, "offset": i} for i in range(40)]
+        state, out = FleetStep(job, STEP, tmp_path, {job}, 7).process(None, rows, NOW)
+        assert told(out, "forecasts") and msgspec.msgpack.decode(state, type=FleetState).model_state
+    assert len(found(tmp_path, JOB)) == 0
+
+
+def test_a_file_with_another_model_than_it_names_is_not_served(tmp_path):
+    made, other = pack_model(Naive(TASK)), pack_model(Naive(Task(STEP, 3, (0.1, 0.5, 0.55))))
+    write_model_file(tmp_path, JOB, Deployment(1, "m", "1", other.digests, 0, 0, -1, STEP), dict(made.members))
+    with pytest.raises(ModelSetError, match="digests"):
+        found(tmp_path, JOB)

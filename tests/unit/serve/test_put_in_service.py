@@ -4,7 +4,7 @@ from models.forecast.baselines.naive import Naive
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.step.windows import RecentWindows
-from pipelines.serve.stream.fleet_step import model_files, read_model_file
+from pipelines.serve.stream.fleet_step import model_files, read_deployment
 from pipelines.serve.stream.spark_server import _kept_models, put_in_service
 from tests.fakes.forecasters import STEP, TASK
 
@@ -13,7 +13,7 @@ def test_each_model_has_a_number_of_its_own_and_the_one_before_stays(tmp_path, c
     for version in ("4", "5", "4"):
         made = pack_model(Naive(TASK))
         put_in_service(tmp_path, prepare_model(RecentWindows(STEP), "rides", "rides-forecaster", version, made), STEP)
-    kept = [read_model_file(file).deployment for file in model_files(tmp_path, "rides")]
+    kept = [read_deployment(file) for file in model_files(tmp_path, "rides")]
     assert [(one.number, one.model_version, one.first_origin) for one in kept] == [(2, "5", 0), (3, "4", 0)]
     assert capsys.readouterr().out.count("serving rides: champion is version") == 3
 
