@@ -80,8 +80,7 @@ class Core:
         self.cache, self.outbox, self.counts = ModelCache(store), StoreOutbox(store), Counter[str]()
         self.windows, self.closer = StoreWindows(store, step_s), WindowCloser(follows_log)
         self.server = ServerContext(self.windows, self.cache.find, epoch)
-        self.newest_sent: dict[str, int] = {}
-        """Newest window by job that a forecast was sent for, as the end of the topic tells."""
+        self.newest_sent: dict[str, int] = {}  # newest window by job with a forecast on the topic, as its end tells
         self.heartbeats: list[Heartbeat] = []  # due to be sent, where a log is followed
         self._jobs: dict[str, ServedJob] = {}
         self._touched: dict[str, ServedJob] = {}
@@ -190,6 +189,7 @@ class Core:
         with batch.event() as event:
             if effect.closed:
                 forecasts.append(self._close(event, served, effect.closed[-1], sample))
+            self.closer.renew_standing(event, self.store, served, sample, now)
             event.set_meta(open_window_name(sample.job), encode_value(effect.open_window))
             if incoming.position is not None:
                 event.set_meta(CURSOR, incoming.cursor)

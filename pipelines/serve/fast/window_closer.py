@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import msgspec
 
 from pipelines.serve.net.wire import Found
 from pipelines.serve.step.deployments import Deployment
-from pipelines.serve.step.forecasts import build_record, decode_forecast
+from pipelines.serve.step.forecasts import build_record, decode_forecast, encode_forecast
 from pipelines.serve.step.job import ServedJob
 from pipelines.serve.step.keys import checkpoint_key, forecast_key, quarantine_key, sample_key, state_key
-from pipelines.serve.step.records import ForecastValue, OutgoingMessage, SampleValue, StateValue, encode_value
+from pipelines.serve.step.records import (
+    ForecastValue,
+    OutgoingMessage,
+    SampleValue,
+    StateValue,
+    decode_value,
+    encode_value,
+)
+from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windower import Window
 from pipelines.store import Store
 from pipelines.store.writing.event import Event
-from tidecast.messages import Reject, encode
+from tidecast.messages import MetricSample, Reject, encode
 
 
 class PendingForecast(NamedTuple):
@@ -116,6 +125,38 @@ class WindowCloser:
         stored = encode_value(value)
         event.put(key, stored, window_index, measured_ns)
         return PendingForecast(event, window_index, measured_ns, stored)
+
+    def renew_standing(
+        self, event: Event, store: Store, served: ServedJob, sample: MetricSample, now: float
+    ) -> None:  # fmt: skip
+        """Send a forecast that stands of an earlier server once more, by this one's epoch: the store's record stays.
+
+        Of a server that served in between, readers hold another by a higher epoch, for which no heartbeat vouches.
+        Nothing is sent where forecasts are not, for a sample of over 10 s ago, or once the forecast's first step ended.
+
+        Args:
+            event: open; the caller commits it.
+            store: holds the forecast.
+            served: the job.
+            sample: the newest of the job; gives the message's `wall_time`.
+            now: wall time, epoch seconds.
+
+        Raises:
+            StoreError, msgspec.DecodeError: the forecast cannot be read.
+            MessageError: it cannot be encoded.
+        """
+        epoch, newest = served.server.epoch, served.newest
+        live = self._sends and now - sample.wall_time < SILENT_S
+        if not live or newest is None or served.standing is None or served.standing[0] == epoch:
+            return
+        key = forecast_key(served.job, served.step_s)
+        record = store.get(key, newest)  # None where one was adopted in the open transaction
+        issued = None if record is None else decode_forecast(decode_value(ForecastValue, record.value))
+        if issued is None or sample.time >= issued.time + issued.step_s:
+            return
+        again = replace(issued, epoch=epoch, wall_time=sample.wall_time)
+        self._send_later(event, OutgoingMessage("forecasts", served.job, key, newest, b"", encode_forecast(again)))
+        served.note_sent(again)
 
     def quarantine(self, event: Event, store: Store, reject: Reject) -> None:
         """Put a refused record under `/quarantine/TOPIC` in the store, and a message to `rejects` into the outbox.

@@ -1,5 +1,6 @@
 """One event: every verdict of the seed's 6.1, by hand."""
 
+import dataclasses
 import json
 import math
 import shutil
@@ -504,13 +505,30 @@ def test_after_a_clock_was_set_back_heartbeats_go_on(core):
     assert [wall for wall in at if served.due_heartbeats(newest, NOW + wall)] == [0, 8, -3600, -3592]
 
 
-def test_a_server_that_is_started_again_vouches_for_the_forecast_that_stands(store):
+def test_a_server_that_is_started_again_sends_what_stands_by_its_epoch_and_vouches_for_it(store):
+    """Of a server that served in between, readers hold a forecast by a higher epoch than the one stored."""
     core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
     feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW) for i in range(30)])
     crown(core)
-    again = Core(store, STEP, {JOB}, epoch=8, follows_log=True)
-    feed_log(again, [live(0, NOW + 60)])
-    assert beats(again) == [(NOW + 60, "7", NOW)]
+    core.outbox.send(Wire())
+    issued = decode(Forecast, decode_value(ForecastValue, store.get(KEY).value).message)
+    again, wire = Core(store, STEP, {JOB}, epoch=9, follows_log=True), Wire()
+    feed_log(again, [raw(JOB, BEGIN + 30, 80.0, i, 100, wall_time=NOW - 60 + 30 * i) for i in range(4)])
+    again.outbox.send(wire)
+    ((_, _, version, value),) = wire.sent
+    assert decode(Forecast, value) == dataclasses.replace(issued, epoch=9, wall_time=NOW)
+    assert int(version) == BEGIN + 29 and {one[1] for one in beats(again)} == {"9"}
+    assert decode(Forecast, decode_value(ForecastValue, store.get(KEY).value).message) == issued
+
+
+def test_after_a_restart_a_forecast_whose_step_is_over_is_not_sent_again(store):
+    core = Core(store, STEP, {JOB}, epoch=7, follows_log=True)
+    feed_log(core, [raw(JOB, BEGIN + i, 100.0, wall_time=NOW) for i in range(30)])
+    crown(core)
+    core.outbox.send(Wire())
+    again = Core(store, STEP, {JOB}, epoch=9, follows_log=True)
+    feed_log(again, [raw(JOB, BEGIN + 31, 80.0, i, 100, wall_time=NOW + i) for i in range(4)])
+    assert not len(again.outbox)
 
 
 def test_a_what_if_says_what_would_be_and_moves_nothing(core, store):
