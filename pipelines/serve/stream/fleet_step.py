@@ -27,8 +27,7 @@ from tidecast.fields import JOB_NAME
 from tidecast.messages import MessageError, MetricSample, Reject, encode
 
 log = logging.getLogger(__name__)
-Messages = list[tuple[str, str, bytes]]
-"""(topic, key, JSON)."""
+Messages = list[tuple[str, str, bytes]]  # (topic, key, JSON)
 TOLD = Refusals()
 """What this process has told of refused records of all jobs: of a key that is no job's nothing is kept in a state."""
 MODELS_MOST = 2048
@@ -102,7 +101,7 @@ def read_deployment(path: Path) -> Deployment:
         msgspec.DecodeError: it cannot be decoded (a ValueError).
         OSError: it cannot be read.
     """
-    return _read_model_file(path).deployment
+    return msgspec.msgpack.decode(path.read_bytes(), type=ModelFile).deployment
 
 
 class FleetStep:
@@ -239,14 +238,10 @@ def _path(folder: Path, job: str, number: int) -> Path:
     return folder / job / f"{number:08}.set"
 
 
-def _read_model_file(path: Path) -> ModelFile:
-    return msgspec.msgpack.decode(path.read_bytes(), type=ModelFile)
-
-
 def _load_model(path: Path, digests: tuple[str, str, str]) -> Online:
     if not path.is_file():
         raise ModelSetError(f"there is no model at {path}. Write it again.")
-    made = load_members(_read_model_file(path).members)
+    made = load_members(msgspec.msgpack.decode(path.read_bytes(), type=ModelFile).members)
     if made.digests != digests:  # other jobs' forecasts would be by it, too
         raise ModelSetError(f"{path} has digests {made.digests}, not {digests}. Write it again.")
     return Online(made.forecaster)
