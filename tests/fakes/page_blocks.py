@@ -48,7 +48,7 @@ NOT_RUN = {
 
 PROGRAMS = {
     "docker", "kubectl", "kafka-acls.sh", "spark-submit", "hdfs", "apt-get", "git", "curl", "chromium", "openssl",
-    "chmod", "cp", "mkdir", "export", "cd", "python", "source", "kill",
+    "chmod", "cp", "mv", "mkdir", "export", "cd", "python", "source", "kill",
 }  # fmt: skip
 """What lines of shell begin with beside `tidecast` and `make`: others' programs, or what would change this computer.
 
