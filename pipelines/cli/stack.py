@@ -66,8 +66,8 @@ def down() -> None:
 def doctor() -> None:
     """Check what this computer needs and say how to get what is missing; status 1 where something is.
 
-    A line per check: Python, packages, Java, jars, memory, disk, `var`, cores, ports, services. Takes a second, and up
-    to 5 s for each host of the settings that does not answer.
+    A line per check: the clone's folder, Python, packages, Java, jars, memory, disk, `var`, cores, ports, services.
+    Takes a second, and up to 5 s for each host of the settings that does not answer.
 
     Raises:
         typer.Exit: 1: something is missing.

@@ -64,7 +64,8 @@ PROMPT = {"spark.buffer.size": "4096"}
 # What replays read beside live records takes a core only where live records have no task for it.
 POOLS = {
     "spark.scheduler.mode": "FAIR",
-    "spark.scheduler.allocation.file": (ROOT / "pipelines" / "spark" / "pools.xml").as_uri(),
+    # No URI: Hadoop takes a %40 as three letters, and a folder may be called a@2.
+    "spark.scheduler.allocation.file": f"file:{ROOT / 'pipelines' / 'spark' / 'pools.xml'}",
 }
 # A batch waits for its slowest task, the first one of a new executor takes seconds, and a copy elsewhere less:
 # on another host, for Spark runs no copy where the task runs already.

@@ -18,7 +18,7 @@ import psutil
 from configs.errors import without_logins
 from configs.sections import Ports
 from configs.settings import ROOT, Settings
-from pipelines.spark import jars, java
+from pipelines.spark import jars, java, usable_paths
 from pipelines.stack import addresses, ports, state
 from pipelines.stack.context import StackError
 
@@ -50,7 +50,7 @@ class Check:
 
 
 def run_checks(settings: Settings) -> list[Check]:
-    """Check Python, packages, Java, jars, memory, disk, `var`, cores, ports and configured services, in this order.
+    """Check the clone's folder, Python, packages, Java, jars, memory, disk, `var`, cores, ports, configured services.
 
     Takes about a second, and up to 5 s more for every host in the settings that does not answer.
 
@@ -58,6 +58,7 @@ def run_checks(settings: Settings) -> list[Check]:
         FileNotFoundError: there is no requirements.lock.
     """
     return [
+        _clone(),
         _python(),
         _packages(ROOT / "requirements.lock"),
         _java(),
@@ -69,6 +70,11 @@ def run_checks(settings: Settings) -> list[Check]:
         _ports(settings),
         _services(settings),
     ]
+
+
+def _clone() -> Check:
+    fault = usable_paths.clone_fault(ROOT)
+    return Check("clone", not fault, fault or str(ROOT))
 
 
 def _python() -> Check:
@@ -133,6 +139,8 @@ def _disk(var: Path) -> Check:
 
 
 def _var(var: Path) -> Check:
+    if fault := usable_paths.var_fault(var):
+        return Check("var", False, fault)
     place, remedy = _first_that_is(var), "Set TIDECAST_VAR to a folder that can be written."
     try:
         tempfile.TemporaryFile(dir=place).close()

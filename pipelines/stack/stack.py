@@ -8,13 +8,12 @@ import uuid
 from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import FIRST_EXCEPTION, Future, ThreadPoolExecutor, wait
 from pathlib import Path
-from types import TracebackType
 
 import yaml
 
 from configs.errors import without_logins
 from configs.settings import ROOT, Settings
-from pipelines.spark import java
+from pipelines.spark import java, usable_paths
 from pipelines.stack import addresses, ports, private, processes, state
 from pipelines.stack.context import AbandonedError, Probe, StackContext, StackRunsError
 from pipelines.stack.keeper import Keeper
@@ -63,6 +62,7 @@ class Stack:
             ValueError: an unknown part.
             StackRunsError: a stack runs on the folder already.
             StackError: a service named in the settings accepts no connection.
+            SettingsError: Spark or Kafka cannot be told of the checkout's folder, or of `var`.
             JavaError: no usable Java.
             PortError: a port named in the settings is not free.
             RuntimeError: PySpark is not installed.
@@ -71,6 +71,7 @@ class Stack:
         if unknown := set(parts) - PARTS.keys():
             raise ValueError(f"parts={sorted(unknown)}: unknown. They are {', '.join(sorted(PARTS))}.")
         self.id = uuid.uuid4().hex
+        usable_paths.refuse_unusable(settings.var_dir)
         own = addresses.configured_addresses(settings)
         self._embedded = [part for part in PARTS if part in parts and part not in own]
         var = settings.var_dir
@@ -106,9 +107,7 @@ class Stack:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.stop()
 
     @property
