@@ -19,11 +19,13 @@ from _pytest.pathlib import import_path
 from hypothesis import HealthCheck, settings
 
 from configs.sections import Kafka
+from pipelines.stack.ports import bypass_proxies
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: waiting threads cost most
+bypass_proxies(os.environ)
 if not hasattr(sys.modules["__main__"], "__file__"):
     # A worker of pytest-xdist has no main file, by which PySpark takes it for a doctest and ends it. What it spawns
     # loads that file: an empty one, for this one brings pytest and hypothesis.

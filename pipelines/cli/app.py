@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from pathlib import Path
 from typing import NoReturn
@@ -25,6 +26,7 @@ from pipelines.cli.placement import job
 from pipelines.cli.placement.plan import plan
 from pipelines.cli.serve import autoscale
 from pipelines.cli.stack import backup, doctor, down, restore, up
+from pipelines.stack.ports import bypass_proxies
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -59,13 +61,14 @@ _cut_help(app)
 def main() -> None:
     """Run the command line of this process; an error that a person can correct is one line instead of a traceback.
 
-    Any other error of a command passes, with a traceback and status 1.
+    Any other error of a command passes, with a traceback and status 1. Services on the loopback are asked past proxies.
 
     Raises:
         SystemExit: 0; 1 where the command says that something was not as wanted; 2 for wrong options, and for every
             `CorrectableError` of a command (SettingsError, StackError, ...) and every file that cannot be used, whose
             message goes to stderr.
     """
+    bypass_proxies(os.environ)
     try:
         app(standalone_mode=True)
     except CorrectableError as error:

@@ -1,10 +1,10 @@
-"""Ports of the embedded services on the loopback."""
+"""Ports of the embedded services on the loopback, and the way to them past a proxy."""
 
 from __future__ import annotations
 
 import random
 import socket
-from collections.abc import Iterable
+from collections.abc import Iterable, MutableMapping
 
 import psutil
 
@@ -16,10 +16,25 @@ HOST = "127.0.0.1"
 # Below the ranges from which Linux (32768) and macOS (49152) take the local ends of outgoing connections, so that
 # nothing else is given a chosen port before its service listens.
 _RANGE = range(20_000, 32_000)
+_SPARED = ("no_proxy", "NO_PROXY")
 
 
 class PortError(CorrectableError, RuntimeError):
     """A port cannot be had; the message names the port, its setting and who holds it."""
+
+
+def bypass_proxies(environment: MutableMapping[str, str]) -> None:
+    """Have HTTP clients that read these variables ask the loopback itself, where they name a proxy for other hosts.
+
+    For this process and the children that it starts from now on: `no_proxy` and `NO_PROXY` get 127.0.0.1 and localhost
+    where they lack them. Where no proxy is named nothing changes.
+    """
+    named = any(value and name.lower().endswith("_proxy") for name, value in environment.items() if name not in _SPARED)
+    listed = next((value for name in _SPARED if (value := environment.get(name))), "")
+    spared = [host.strip() for host in listed.split(",") if host.strip()]
+    if named and "*" not in spared:
+        spared += [host for host in (HOST, "localhost") if host not in spared]
+        environment.update(dict.fromkeys(_SPARED, ",".join(spared)))
 
 
 def choose_ports(ports: Ports, names: Iterable[str]) -> dict[str, int]:
