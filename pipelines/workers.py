@@ -16,6 +16,11 @@ SPAWN: SpawnContext = multiprocessing.get_context("spawn")
 """Workers begin as fresh interpreters: a fork would take over this one's threads, half way through."""
 
 
+def usable_cores() -> int:
+    """Return how many cores this process may use; where the system does not say, as on macOS, those of the computer."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
 def worker_pool(
     processes: int, initialise: Callable[..., None] | None = None, given: tuple[Any, ...] = ()
 ) -> ProcessPoolExecutor:  # fmt: skip

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -16,6 +15,7 @@ from configs.settings import Settings
 from models.backfill.live.known import PUBLISHED_S
 from pipelines.demo.timed_loop import STEPS
 from pipelines.traces.trace import PEAK_RPS
+from pipelines.workers import usable_cores
 
 STEP_S = 32e-9
 """Seconds of a step of the timed loop on the computers on which PEAK_RPS was chosen."""
@@ -88,7 +88,7 @@ def measure_slowness() -> float:
         subprocess.CalledProcessError: it failed.
     """
     words = [sys.executable, "-m", "pipelines.demo.timed_loop", str(MEASURED_S)]
-    cores = min(len(os.sched_getaffinity(0)), CORES)
+    cores = min(usable_cores(), CORES)
     with ThreadPoolExecutor(cores) as pool:
         told = list(pool.map(lambda _: subprocess.check_output(words), range(cores)))
     rounds = [took for one in told for took in json.loads(one)]

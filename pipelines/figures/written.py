@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 import shlex
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from configs.settings import ROOT
 from pipelines.figures import goals
 from pipelines.figures.form import Figure
 from pipelines.whole_json import write_json_text
+from pipelines.workers import usable_cores
 
 GIB = 1024**3
 LOOP_STEPS = 100_000
@@ -100,9 +100,10 @@ def describe_machine() -> str:
 
     The speed is that of a loop that adds squares, by CPU time, the best of five: seconds of two machines compare by it.
     """
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()
     steps_s = max(LOOP_STEPS / _time_loop() for _ in range(5))
-    return f"{cores} cores ({steps_s / 1e6:.2g} M Python steps/s), {psutil.virtual_memory().total / GIB:.0f} GB"
+    return (
+        f"{usable_cores()} cores ({steps_s / 1e6:.2g} M Python steps/s), {psutil.virtual_memory().total / GIB:.0f} GB"
+    )
 
 
 def _time_loop() -> float:

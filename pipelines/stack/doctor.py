@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import platform
 import re
 import shutil
@@ -21,6 +20,7 @@ from configs.settings import ROOT, Settings
 from pipelines.spark import jars, java, usable_paths
 from pipelines.stack import addresses, ports, state
 from pipelines.stack.context import StackError
+from pipelines.workers import usable_cores
 
 _GIB = 1024**3
 _MEMORY_GIB = 7.5  # a computer sold with 8
@@ -154,7 +154,7 @@ def _first_that_is(var: Path) -> Path:
 
 
 def _cores() -> Check:
-    count = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    count = usable_cores()
     names = "TIDECAST_REPLAY__PEAK_RPS and TIDECAST_REPLAY__SPEED"
     remedy = f"With fewer than {_CORES} a live load outruns the services; lower {names}."
     return Check("cores", count >= _CORES, str(count), remedy)

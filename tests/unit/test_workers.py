@@ -8,7 +8,7 @@ import time
 
 import psutil
 
-from pipelines.workers import worker_pool
+from pipelines.workers import usable_cores, worker_pool
 from tests.fakes.waiting import wait_until
 
 
@@ -52,3 +52,9 @@ def test_a_worker_ends_in_mid_work_when_its_parent_is_killed(tmp_path):
     finally:
         parent.kill()
         parent.wait()
+
+
+def test_the_usable_cores_are_counted_where_the_system_does_not_name_them(monkeypatch):
+    named = usable_cores()
+    monkeypatch.delattr(os, "sched_getaffinity")
+    assert 1 <= named <= usable_cores() == os.cpu_count()
