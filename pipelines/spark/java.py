@@ -19,11 +19,12 @@ _WANTED = " or ".join(map(str, SUPPORTED))
 _MODULE = "jdk.incubator.vector"
 _FOLDERS = (
     "/usr/lib/jvm", "/opt", "/opt/java", "/usr/java", "/Library/Java/JavaVirtualMachines", "~/.sdkman/candidates/java",
-    "~/.jdks",
+    "~/.jdks", "/opt/homebrew/opt", "/usr/local/opt",
 )  # fmt: skip
+"""The last two are Homebrew's, which puts its Java neither on PATH nor beside those of macOS."""
 REMEDY = (
-    "Install a full JRE, e.g. `apt-get install openjdk-17-jre-headless` or `brew install openjdk@17`, "
-    "or set JAVA_HOME to one."
+    "Install a full JRE, e.g. `apt-get install openjdk-17-jre-headless`, `dnf install java-21-openjdk-headless` or "
+    "`brew install openjdk@17`, or set JAVA_HOME to one."
 )
 
 

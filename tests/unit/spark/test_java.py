@@ -8,6 +8,8 @@ import pytest
 
 from pipelines.spark import java
 
+USUAL = java._FOLDERS
+
 
 @pytest.fixture(autouse=True)
 def _nothing_installed(monkeypatch):
@@ -96,6 +98,18 @@ def test_usual_folders_are_searched(tmp_path, monkeypatch):
     fake(tmp_path / "jvm" / "java-17", "java.base@17\\njdk.incubator.vector@17\\n")
     monkeypatch.setattr(java, "_FOLDERS", (str(tmp_path / "jvm"),))
     assert java.find_java({"PATH": ""}).version == 17
+
+
+def test_the_java_of_homebrew_is_found_where_it_lies(tmp_path, monkeypatch):
+    assert {"/opt/homebrew/opt", "/usr/local/opt"} <= set(USUAL)
+    cellar = tmp_path / "Cellar" / "openjdk@17" / "17.0.1"
+    home = fake(cellar / "libexec" / "openjdk.jdk" / "Contents" / "Home", "java.base@17\\njdk.incubator.vector@17\\n")
+    (cellar / "bin").mkdir()
+    (cellar / "bin" / "java").symlink_to(home / "bin" / "java")
+    (tmp_path / "opt").mkdir()
+    (tmp_path / "opt" / "openjdk@17").symlink_to(cellar)
+    monkeypatch.setattr(java, "_FOLDERS", (str(tmp_path / "opt"),))
+    assert java.find_java({"PATH": ""}).home == home
 
 
 def test_install_without_apt_says_what_to_do(monkeypatch):
