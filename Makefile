@@ -96,7 +96,7 @@ $(VENV)/.site-ready: $(VENV)/.ready requirements-site.txt requirements-postgres.
 
 $(UV):
 	@! pwd -P | LC_ALL=C grep -q '[^A-Za-z0-9/._+@=~-]' || { echo "the path $$(pwd -P) has a blank or another letter that options of Spark's JVMs cannot hold (letters of ASCII, digits and / . _ + @ = ~ - alone). Clone into another folder." >&2; exit 1; }
-	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 is needed and none was found on PATH. Install it (apt-get install python3.11 python3.11-venv, brew install python@3.11, or pyenv), or name one: make PYTHON=/path/to/python3.11" >&2; exit 1; }
+	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 is needed and none was found on PATH. Install it (apt-get install python3.11 python3.11-venv, dnf install python3.11, brew install python@3.11) or, where your distribution has none (Ubuntu 24.04, Debian 13), by pyenv or uv, and name it: uv python install 3.11 && make setup PYTHON=\$$(uv python find 3.11)" >&2; exit 1; }
 	@echo "making $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make an environment. On Debian and Ubuntu: apt-get install python3.11-venv" >&2; exit 1; }
 	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1'
