@@ -11,6 +11,8 @@ ARGS ?=
 ifndef SSL_CERT_FILE
 ifdef PIP_CERT
 export SSL_CERT_FILE := $(PIP_CERT)
+else ifdef REQUESTS_CA_BUNDLE
+export SSL_CERT_FILE := $(REQUESTS_CA_BUNDLE)
 endif
 endif
 ifndef UV_DEFAULT_INDEX
@@ -28,6 +30,9 @@ ifdef PIP_FIND_LINKS
 export UV_FIND_LINKS := $(PIP_FIND_LINKS)
 endif
 endif
+# Of pip's files: a recipe's shell sets the variable unless it is set. (`pip config get` knows the user's file alone.)
+of_file = export $(1)="$${$(1)-$$($(BIN)/python -m pip config list | sed -n "s/^global\.$(2)='\(.*\)'$$/\1/p")}"; [ -n "$$$(1)" ] || unset $(1);
+OF_PIP = $(call of_file,UV_DEFAULT_INDEX,index-url) $(call of_file,SSL_CERT_FILE,cert)
 export UV_NO_PROGRESS := 1
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 # Images of containers set it, and then each of a run's many processes compiles torch, Airflow and MLflow anew: 12 s.
@@ -79,19 +84,19 @@ doctor: $(VENV)/.ready ## What is missing on this computer and how to get it.
 	@$(BIN)/tidecast doctor
 
 lock: $(UV) ## Refresh requirements.lock from requirements.in.
-	$(UV) pip compile requirements.in -p 3.11 --upgrade --no-header --no-annotate -q -o requirements.lock
+	@$(OF_PIP) $(UV) pip compile requirements.in -p 3.11 --upgrade --no-header --no-annotate -q -o requirements.lock
 
 wheel: $(UV) ## Build the wheel of the agent into dist/; its version rises with each commit (docker/version.py).
-	$(UV) build --wheel -q -o dist
+	@$(OF_PIP) $(UV) build --wheel -q -o dist
 
 release: $(UV) ## Wheel and image of the newest commit, the same bytes each time, with checksums, into dist/; refused where files differ.
-	@UV=$(UV) docker/release
+	@$(OF_PIP) UV=$(UV) docker/release
 
 image: ## Build the image of the pipeline (docker/Dockerfile).
 	docker build -f docker/Dockerfile -t tidecast .
 
 $(VENV)/.site-ready: $(VENV)/.ready requirements-site.txt requirements-postgres.txt
-	@$(UV) pip install -q --python $(BIN)/python -r requirements-site.txt -c requirements.lock
+	@$(OF_PIP) $(UV) pip install -q --python $(BIN)/python -r requirements-site.txt -c requirements.lock
 	@touch $@
 
 $(UV):
@@ -99,14 +104,14 @@ $(UV):
 	@[ -n "$(PYTHON)" ] || { echo "Python 3.11 is needed and none was found on PATH. Install it (apt-get install python3.11 python3.11-venv, dnf install python3.11, brew install python@3.11) or, where your distribution has none (Ubuntu 24.04, Debian 13), by pyenv or uv, and name it: uv python install 3.11 && make setup PYTHON=\$$(uv python find 3.11)" >&2; exit 1; }
 	@echo "making $(VENV) with $(PYTHON)"
 	@$(PYTHON) -m venv $(VENV) || { echo "$(PYTHON) cannot make an environment. On Debian and Ubuntu: apt-get install python3.11-venv" >&2; exit 1; }
-	@$(BIN)/python -m pip install -q --disable-pip-version-check 'uv>=0.9,<1'
+	@$(BIN)/python -m pip install -q --no-user --disable-pip-version-check 'uv>=0.9,<1'
 
 # The lock constrains instead of being the list, so that a computer installs only what its platform needs: with
 # UV_TORCH_BACKEND=cpu (uv's own setting) none of the CUDA packages, and none of them on macOS.
 $(VENV)/.ready: $(UV) requirements.in requirements.lock pyproject.toml
 	@echo "installing the packages of requirements.lock (some minutes the first time)"
-	@$(UV) pip install -q --python $(BIN)/python -r requirements.in -c requirements.lock
-	@$(UV) pip install -q --python $(BIN)/python --no-deps -e .
+	@$(OF_PIP) $(UV) pip install -q --python $(BIN)/python -r requirements.in -c requirements.lock
+	@$(OF_PIP) $(UV) pip install -q --python $(BIN)/python --no-deps -e .
 	@touch $@
 
 var/jars.json: pipelines/spark/jars.py $(VENV)/.ready

@@ -43,7 +43,8 @@ _REMEDY = "Run `make setup`, which resolves them once."
 _ELSEWHERE = (
     "Where Maven Central cannot be reached directly, give `make setup` a proxy, "
     "SPARK_SUBMIT_OPTS='-Dhttps.proxyHost=HOST -Dhttps.proxyPort=PORT', or a mirror by a file of Ivy's settings, "
-    "PYSPARK_SUBMIT_ARGS='--conf spark.jars.ivySettings=FILE pyspark-shell'."
+    "PYSPARK_SUBMIT_ARGS='--conf spark.jars.ivySettings=FILE pyspark-shell'. If Java does not know a certificate of "
+    "yours, add -Djavax.net.ssl.trustStore=FILE to SPARK_SUBMIT_OPTS."
 )
 
 
