@@ -202,7 +202,7 @@ class Commands:
             repeated = decision.id in job.seen.ids
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
             if verdict.action in ("apply", "hold"):
-                job.replay_rps = decision.replay_rps
+                job.follow_replay_rate(decision)
                 self._follow_admission(decision)
             elif verdict.number_alone:
                 self._follow_rates(decision)
@@ -226,7 +226,7 @@ class Commands:
         Or a replay would go on as before the load rose: who decides is heard. Live records are not held back further.
         """
         live, before = decision.admission_rps, self._job.admission_rps
-        self._job.replay_rps = decision.replay_rps
+        self._job.follow_replay_rate(decision)
         if before is not None and (live is None or live > before):
             self._follow_admission(decision)
 

@@ -13,7 +13,7 @@ from tidecast.connection.outbox import Outbox
 from tidecast.connection.signing import SigningKeys
 from tidecast.control import WALL, Clock
 from tidecast.guard import Limits, SeenDecisions
-from tidecast.messages import MessageError, MetricSample
+from tidecast.messages import Decision, MessageError, MetricSample
 from tidecast.orders import ReplayOrder, order_key, standing_order
 from tidecast.outcomes import Tracker
 from tidecast.spark.actuator import ExecutorActuator
@@ -37,6 +37,7 @@ class OrderedJob:
         orders: newest order of each replay, by its id.
         orders_read: whether control was read to the end that it had at first, so that no order is overtaken any more.
         replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
+        may_begin: replays that may read their first batch with it; None: all may.
         record_s: run time of the heaviest stage's tasks for each record of a batch; None before one is known.
     """
 
@@ -52,6 +53,7 @@ class OrderedJob:
     orders: dict[str, ReplayOrder] = field(default_factory=dict)
     orders_read: bool = False
     replay_rps: float | None = None
+    may_begin: frozenset[str] | None = None
     record_s: float | None = None
 
     @property
@@ -63,6 +65,13 @@ class OrderedJob:
     def heard(self) -> bool:
         """Whether the autoscaler has given a sign of life within `lost_contact_s`."""
         return time.monotonic() - self.heard_at <= self.lost_contact_s
+
+    def follow_replay_rate(self, decision: Decision) -> None:
+        """Note how fast replays may read, and which may begin: all, where an older autoscaler names none."""
+        told = decision.inputs.get("replay")
+        named = told.get("may_begin") if isinstance(told, dict) else None
+        self.may_begin = frozenset(map(str, named)) if isinstance(named, list) else None
+        self.replay_rps = decision.replay_rps
 
     def take_order(self, key: str, order: ReplayOrder) -> None:
         """Take an order that came under a key of `control`, if it is newer than the known one of its replay.

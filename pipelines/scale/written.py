@@ -73,5 +73,5 @@ def _alike(decision: Decision, memory: Memory, contract: str) -> str:
     return " ".join(map(str, (
         *lasting, decision.mode, memory.mode, decision.policy, decision.inputs.get("version"), decision.executors,
         memory.executors, contract, received.get("epoch"), received.get("time"), decision.replay_rps,
-        decision.admission_rps, memory.account.late_since,
+        decision.admission_rps, (decision.inputs.get("replay") or {}).get("may_begin"), memory.account.late_since,
     )))  # fmt: skip

@@ -190,7 +190,7 @@ class Replays:
         """Records per wall second that each of the orders that are to be read has now."""
         if self._apart:
             return own_rates(orders, {name: query.served_rps for name, query in self._queries.items()})
-        return decided_rates(self._job, orders, self._begun)
+        return decided_rates(self._job, orders, self._begun, self._queries)
 
     def _begin(self, order: ReplayOrder, rps: float, replayable: Replayable) -> None:
         """Start an order's query once it has a rate and live's first batch is over: those are the dearest of both."""

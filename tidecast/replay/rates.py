@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from tidecast.job import OrderedJob
 from tidecast.orders import ReplayOrder
@@ -21,21 +21,25 @@ FIRST_RPS = 1.0
 """Rate before its first batch, which reads as little as a batch is run for."""
 
 
-def decided_rates(job: OrderedJob, orders: Sequence[ReplayOrder], begun: Mapping[str, float]) -> dict[str, float]:
+def decided_rates(
+    job: OrderedJob, orders: Sequence[ReplayOrder], begun: Mapping[str, float], reading: Collection[str]
+) -> dict[str, float]:
     """Return the records per wall second of each order beside live records.
 
-    Of the rate that was decided each has a part by its weight; what one may not use is the others'. Where nobody
-    decides, it is what was ordered.
+    Of the rate that was decided each has a part by its weight; what one may not use is the others'. One that has no
+    query and may not begin has none: the rate was decided for the others. Where nobody decides, it is what was ordered.
 
     Args:
         job: that the orders are of.
         orders: that are to be read.
         begun: since when each has been met, seconds of a steady clock; none of those not met yet.
+        reading: ids of those that have a query.
     """
-    most = [math.inf if order.most_rps is None else order.most_rps for order in orders]
-    weights = [max(order.weight, LEAST_WEIGHT) for order in orders]
-    shares = water_fill(job.replay_rps or 0.0, most, weights)
-    return {order.id: _rate(job, order, rps, begun) for order, rps in zip(orders, shares, strict=True)}
+    share = [one for one in orders if job.may_begin is None or one.id in job.may_begin or one.id in reading]
+    most = [math.inf if order.most_rps is None else order.most_rps for order in share]
+    weights = [max(order.weight, LEAST_WEIGHT) for order in share]
+    rps = dict(zip((one.id for one in share), water_fill(job.replay_rps or 0.0, most, weights), strict=True))
+    return {order.id: _rate(job, order, rps.get(order.id, 0.0), begun) for order in orders}
 
 
 def own_rates(orders: Sequence[ReplayOrder], served_rps: Mapping[str, float | None]) -> dict[str, float]:

@@ -128,7 +128,7 @@ class Memory:
 
 def _kept(replay: ReplayControl) -> dict[str, Any]:
     """Leave out what no replay has set: the release before refuses a job's whole memory for a field that it lacks."""
-    return {name: one for name, one in vars(replay).items() if name != "of_use" or one is not None}
+    return {name: one for name, one in vars(replay).items() if one is not None}
 
 
 def fresh(contract: Contract) -> Memory:

@@ -8,7 +8,7 @@ raises the price of the replay's rate.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -87,10 +87,12 @@ def decide_rate(
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
     left = certainly_left(terms, plan, state, signals)
     if left is not None:
-        signals = _without_those_that_wait(control, signals, left, reading, seen.ahead)
+        may_begin = _that_may_begin(control, signals, left, reading, seen.ahead)
+        control = replace(control, may_begin=may_begin)
+        signals = replace(signals, replay_backlog=_left(control, may_begin))
         state = raise_to(state, left, control.level, terms, worst_ratio(terms, signals))
     control = replace(control, state=plain(state))
-    inputs = {
+    inputs: dict[str, Any] = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
         "executors": control.executors, "executors_soon": control.executors_soon(contract.executors.max),
     }  # fmt: skip
@@ -99,8 +101,9 @@ def decide_rate(
             n: admission_reading(contract, known, scatter, n, seen.tasks, control.level).certain_rps or 0.0
             for n in numbers_to_weigh(live, control.executors, contract.executors.max)
         }
-        weighed = weigh_executors(terms, plan, state, signals, _left(control), of_each)
+        weighed = weigh_executors(terms, plan, state, signals, _left(control, control.replays), of_each)
         inputs |= {"publishing": control.publishing, "weighed": weighed, "standing": standing}
+        inputs["may_begin"] = control.may_begin
         of_use = executors_of_use(weighed, live, control.executors, control.publishing, contract.executors.max)
         control = replace(control, of_use=of_use)
     closed = close_interval(terms, plan, state, signals)
@@ -134,27 +137,25 @@ def _signals(
         # It goes before a replay's records, like those that come.
         high = max(live, high or 0.0) + waiting / contract.planning.catch_up_s
     return Signals(
-        seen.now_s, live_rps=live, live_high_rps=high, replay_backlog=_left(control),
+        seen.now_s, live_rps=live, live_high_rps=high, replay_backlog=_left(control, control.replays),
         latency_ms=interval_latencies(terms, control.latency_s, control.batches, waits),
         operators={terms.name: reading}, executors=executors,
     )  # fmt: skip
 
 
-def _without_those_that_wait(
+def _that_may_begin(
     control: ReplayControl, signals: Signals, left_rps: float, reading: OperatorReading, ahead: Outlook | None
-) -> Signals:
-    """The signals, without the records of replays for which too little is left over now."""
+) -> list[str]:
+    """The replays for which enough is left over now; the others wait for a calmer time."""
     certain = (reading.certain_rps or 0.0) * (signals.executors or 1)
     left = left_rps * (1.0 if reading.replay_ratio is None else reading.replay_ratio)
     high = max(signals.live_rps or 0.0, signals.live_high_rps or 0.0)
     lowest = min(highest_ahead(ahead), default=None)
-    return replace(
-        signals,
-        replay_backlog=_left(control, lambda one: is_enough(share_to_be_left(one), left, certain, high, lowest)),
-    )
+    replays = control.replays.items()
+    return sorted(name for name, one in replays if is_enough(share_to_be_left(one), left, certain, high, lowest))
 
 
-def _left(control: ReplayControl, of: Callable[[Mapping[str, Any]], bool] = bool) -> float:
-    """Records that are to be read of some replays; paused ones ask for none."""
-    reads = [one for one in control.replays.values() if one["state"] != "paused" and of(one)]
+def _left(control: ReplayControl, names: Collection[str]) -> float:
+    """Records that are to be read of the named replays; paused ones ask for none."""
+    reads = [one for name, one in control.replays.items() if one["state"] != "paused" and name in names]
     return float(sum(max(one["records"] - one["done"], 0) for one in reads))

@@ -36,6 +36,7 @@ class ReplayControl:
         arrived: live records/s since then.
         level: of the service rate's quantile that is taken for certain.
         of_use: those of `executors` of which somebody gets anything, as found last; None: never looked at.
+        may_begin: ids of replays for which enough was left over at the end of the newest interval; None: never asked.
     """
 
     replays: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -47,6 +48,7 @@ class ReplayControl:
     arrived: Arrived = field(default_factory=Arrived)
     level: float = CERTAIN
     of_use: int | None = None
+    may_begin: list[str] | None = None
 
     @classmethod
     def from_json_values(cls, values: Mapping[str, Any]) -> ReplayControl:

@@ -321,6 +321,20 @@ def test_what_is_reckoned_from_the_executors_that_run_is_followed_where_more_of_
     assert [one.status for one in job.outbox.of(Outcome)] == ["refused"] * 3 and job.actuator.calls == ["take over"]
 
 
+@pytest.mark.parametrize(("told", "may"), [
+    ({"may_begin": ["fix", "other"]}, {"fix", "other"}), ({"may_begin": []}, set()),
+    ({"may_begin": None}, None), ({}, None), (None, None), ("strange", None), ({"may_begin": 5}, None),
+])  # fmt: skip
+def test_which_replays_may_begin_is_followed_with_their_rate_and_an_older_autoscaler_says_none(
+    job, commands, told, may
+):  # fmt: skip
+    modes.switch_mode(job, "act")
+    for executors in (1, 9):  # the second is refused
+        job.may_begin = frozenset({"before"})
+        take(commands, wish(executors, f"d{executors}", replay_rps=5.0, inputs={"replay": told}))
+        assert (job.replay_rps, job.may_begin) == (5.0, None if may is None else frozenset(may))
+
+
 def test_of_a_decision_that_is_old_or_seen_nothing_is_followed(job, commands):
     modes.switch_mode(job, "act")
     take(commands, wish(1, "d1", replay_rps=5.0, admission_rps=120.0))

@@ -15,7 +15,8 @@ from models.policy.replays.kept import UNSAID_S, ReplayControl, with_latency
 from models.policy.replays.recomputed import recompute_rate
 from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
-from tidecast.messages import MetricSample, encode
+from pipelines.scale.written import messages_after
+from tidecast.messages import Decision, Forecast, MetricSample, decode, encode
 from tidecast.orders import ReplayProgress
 
 NOW, JOB = 1_000_000.0, "orders"
@@ -232,6 +233,32 @@ def test_the_quantile_of_an_interval_is_that_of_its_worst_batch_below():
     assert median == 2000.0
     only = with_latency(ReplayControl(replays={"r": {}}), {"latency_max_s": 7.0})
     assert list(latencies(quick, replace(only, batches=9)).values()) == [7000.0]
+
+
+def test_one_that_waits_for_a_calmer_time_may_not_begin_beside_one_that_reads():
+    def ahead(now):
+        rates = [[60.0, 60.0], [5.0, 5.0]]
+        said = Forecast(JOB, now, now, 1.0, 15.0, [0.5, 0.9], rates, "m", "1", "champion", "network", 9, 1, 60.0)
+        return {"topic": "forecasts", "partition": 0, "offset": 0, "value": encode(said)}
+
+    def other(now):
+        return progress(now, state="waiting", name="other", executors=0)
+
+    life = Life(policy="forecast")
+    life.lasts(5, ahead, rps=60.0)
+    life.lasts(12, progress, ahead, rps=60.0)
+    life.lasts(20, progress, other, ahead, rps=60.0)
+    told = [one["inputs"]["replay"]["may_begin"] for one in life.logged[5:]]
+    assert told == [["fix"]] * 32 and life.rates[-1] > 0.0
+    stood, sent = life.memory, []
+    life.lasts(20, progress, other, rps=5.0)  # it is calm
+    assert life.logged[-1]["inputs"]["replay"]["may_begin"] == ["fix", "other"]
+    for named in (["fix"], ["fix"], ["fix", "other"]):
+        said = decode(Decision, json.dumps(life.logged[-1]).encode())
+        said.inputs["replay"]["may_begin"] = named
+        stood, messages = messages_after(JOB, CONTRACT.hash, stood, said, life.now)
+        sent.append([topic for topic, _, _ in messages if topic == "decisions"])
+    assert sent == [["decisions"], [], ["decisions"]]  # an agent hears it of the decision alone
 
 
 def test_a_paused_replay_asks_for_nothing_and_a_short_one_for_no_more_than_is_left():

@@ -292,6 +292,25 @@ def test_what_an_order_may_not_use_of_its_part_is_the_others(queries, job):
     assert [query.rates[-1] for query in queries] == pytest.approx([5.0, 55 / 3, 110 / 3])
 
 
+def test_one_that_is_to_wait_is_not_begun_beside_another_and_takes_nothing_of_its_rate(queries, job):
+    job.orders["fix"] = _order()
+    job.replay_rps, job.may_begin, job.heard_at = 60.0, frozenset({"fix"}), time.monotonic()
+    replays = Replays(job, Replayable(lambda order: queries))
+    for _ in range(2):
+        replays.poll()
+    job.orders["large"] = _order("large", weight=5.0)  # whoever decides has not heard of it
+    for _ in range(2):
+        replays.poll()
+    assert [query.rates[-1] for query in queries] == [60.0] and _states(job, "large") == ["waiting"]
+    job.may_begin = frozenset({"fix", "large"})
+    for _ in range(2):
+        replays.poll()
+    assert [query.rates[-1] for query in queries] == [10.0, 50.0]
+    job.may_begin = frozenset()  # once begun they are paced only
+    replays.poll()
+    assert [query.rates[-1] for query in queries] == [10.0, 50.0]
+
+
 def test_a_query_is_started_once_it_has_a_rate_and_until_then_it_is_said_to_wait(queries, job):
     job.orders["fix"], job.replay_rps, job.heard_at = _order(cost=0.3), 0.0, time.monotonic()
     replays = Replays(job, Replayable(lambda order: queries))
