@@ -16,7 +16,7 @@ from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
 from models.policy.replays.control import decide_rate
 from models.policy.replays.executors import add_executors, kept_running, with_replays
-from models.policy.replays.relief import with_relief
+from models.policy.replays.relief import keep_for_relief, with_relief
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, pool_want, room_for_replays, take_grant
@@ -204,19 +204,20 @@ class Scaler:
 
         Too long is more than `planning.metrics_age_s` wall seconds of the contract. None too for a job that never sent
         metrics or for which nothing was decided yet. `now` is wall time, epoch seconds. The decision has the codes
-        "hold" and "no_metrics"; replays have no executors in it that were not granted, or beyond the tasks of a batch.
+        "hold" and "no_metrics"; replays and relief have none in it that were not granted, or beyond a batch's tasks.
         """
         silent_s = now - (memory.metric_at or now)
         if memory.target is None or silent_s <= self.contract.planning.metrics_age_s:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
-        asked, most = memory.replay.executors_asked, most_of_use(memory, self.contract)
-        soon = memory.replay.executors_soon(most)
+        most = most_of_use(memory, self.contract)
         if self.granted is not None and self._acts(memory):
-            asked, soon = (min(many, room_for_replays(self.granted, memory.target)) for many in (asked, soon))
+            most = min(most, memory.target + room_for_replays(self.granted, memory.target))
+        asked, soon = memory.replay.executors_asked, memory.replay.executors_soon(most)
         standing = None if memory.standing is None else memory.standing.executors
         running = kept_running(memory.executors or 0, standing)
         wanted, reason = add_executors(memory.target, reason, asked, most, soon, running)
+        wanted, reason = keep_for_relief(wanted, reason, memory.replay, standing, most)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},

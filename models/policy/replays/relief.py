@@ -14,6 +14,7 @@ from configs.contract import Contract
 from models.contract.relief import ReliefStep
 from models.contract.state import ControllerState
 from models.contract.terms import Terms
+from models.policy.replays.kept import ReplayControl
 
 
 def may_hold_back(contract: Contract) -> bool:
@@ -65,3 +66,20 @@ def with_relief(
     if relief["live_rps"] is not None:
         told = f"{told}, live records held back to {relief['live_rps']:.0f}/s"
     return asked, f"{reason}; {told}", [*codes, "relief"]
+
+
+def keep_for_relief(
+    executors: int, reason: str, control: ReplayControl, standing: int | None, most: int
+) -> tuple[int, str]:
+    """Return how many executors to ask for while nothing is measured, and why: none that relief asked for leaves.
+
+    Args:
+        executors: that are asked for without it.
+        reason: one line for a person.
+        control: with where the job stands on the ladder.
+        standing: executors that the decision before asks for; None: not known.
+        most: that may be asked for.
+    """
+    step = 0 if control.state is None else control.state["relief"]["step"]
+    kept = 0 if standing is None or step < ReliefStep.CAPACITY else min(standing, most) - executors
+    return (executors + kept, f"{reason}; {kept} kept for relief") if kept > 0 else (executors, reason)

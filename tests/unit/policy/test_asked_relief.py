@@ -13,6 +13,7 @@ from models.policy.live.replay import replay_decision
 from models.policy.replays.kept import ReplayControl
 from models.policy.replays.recomputed import recompute_interval
 from models.policy.replays.relief import with_relief
+from pipelines.scale.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import messages_after
 from tidecast.messages import MetricSample, encode
@@ -115,6 +116,24 @@ def test_a_rate_that_changes_is_sent_and_one_that_stays_is_not(life):
     changes = [b for a, b in zip([None, *heard], heard, strict=False) if a != b]
     assert [rps for a, rps in zip([None, *told], told, strict=False) if a != rps] == changes
     assert changes and len(changes) <= len(life.logged) / HELD.backpressure.interval_s
+
+
+def test_executors_that_relief_asked_for_stay_while_no_metrics_come_within_the_grant():
+    made = Life(HELD)
+    made.lasts(CALM, 3.0, 20.0)
+    while made.steps()[-1] < 4:
+        last = made.lasts(1, 30.0, 20.0)
+    memory, now = made.memory, made.now + 30.0
+    assert last["executors"] == 3 and memory.target == 1
+    for second in range(3):  # each hold stands for the next one
+        held = made.scaler.hold_without_metrics(memory, now + second)
+        assert held.executors == 3 and held.reason.endswith("; 2 kept for relief")
+        memory, _ = messages_after(JOB, HELD.hash, memory, held, now + second)
+    for granted, executors in ((JobGrant("shared", 1, 1), 2), (JobGrant("shared", 1, 0), 1), (JobGrant("shared"), 1)):
+        scaler = Scaler(JOB, HELD, "reactive", "act", granted=granted)
+        assert scaler.hold_without_metrics(memory, now).executors == executors
+    made.lasts(60, 2.0, 20.0)
+    assert made.steps()[-1] == 0 and made.scaler.hold_without_metrics(made.memory, made.now + 30.0).executors == 1
 
 
 @pytest.mark.parametrize(("executors", "asked", "most", "expected"), [(2, 4, 8, 4), (2, 9, 8, 8), (5, 4, 8, 5)])
