@@ -145,8 +145,9 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     rows, deficits = divide_tenants(terms, seen, live_rps, relief.step, state.deficits)
     controls = Controls(
         replay.rps, live_rps, credits.maintenance, error_share(terms, state.controls.theta, relief.step),
-        executors_asked(terms, plan, known.operators, known.high_rps, known.executors)
-        if relief.step >= ReliefStep.CAPACITY else None,
+        executors_asked(
+            terms, plan, known.operators, known.high_rps, known.executors, worst, state.controls.executors
+        ) if relief.step >= ReliefStep.CAPACITY else None,
         terms.shed.max_fraction if relief.step >= ReliefStep.SHED else 0.0,
         QUANTUM_UNDER_PRESSURE if relief.step else 1.0, credits, rows,
         {name: operator_seed(terms.seed, name, at) for name in sorted(terms.error)},

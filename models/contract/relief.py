@@ -19,6 +19,9 @@ GUARD = 1.2
 """How many times a limit a measurement must be for the ladder to be entered."""
 PATIENCE = 2
 """Intervals in a row that make a step, up or down."""
+KEPT_PATIENCE = 6
+"""Intervals in a row that make a step down where every limit is kept, but not all with room. The paper says of the way
+down only that it is in reverse: a job whose live records alone come near their limit would never leave the ladder."""
 
 
 class ReliefStep(IntEnum):
@@ -46,7 +49,8 @@ class Relief(Declared):
     Attributes:
         step: 0 (not on it) to 6.
         violated: intervals in a row, since the last step, that ask for another one up.
-        calm: intervals in a row, since the last step, that ask for one down.
+        calm: intervals in a row, since the last step, that ask for one down: KEPT_PATIENCE make it; one within 0.9 of
+            every limit counts for as many as bring PATIENCE of these there.
     """
 
     step: Annotated[int, Field(ge=0, le=6)] = 0
@@ -57,8 +61,8 @@ class Relief(Declared):
 def advance(relief: Relief, worst: float | None, top: int) -> Relief:
     """Return where a job stands after an interval.
 
-    Two intervals at 1.2 times a limit or more lead onto the ladder, every two above the limit one step up, every two
-    within 0.9 of it one step down; between, the job stays where it is.
+    Two intervals at 1.2 times a limit or more lead onto the ladder, every two above the limit one step up. Every two
+    within 0.9 of it lead one step down, and every six within it; one within 0.9 counts for three of these.
 
     Args:
         relief: where it stood.
@@ -71,6 +75,7 @@ def advance(relief: Relief, worst: float | None, top: int) -> Relief:
         if relief.violated + 1 < PATIENCE:
             return Relief(relief.step, relief.violated + 1)
         return Relief(max(relief.step, min(relief.step + 1, int(top))))
-    if relief.step == ReliefStep.NONE or worst > HEAD:
+    if relief.step == ReliefStep.NONE or worst > 1:
         return Relief(relief.step)
-    return Relief(relief.step, 0, relief.calm + 1) if relief.calm + 1 < PATIENCE else Relief(relief.step - 1)
+    calm = relief.calm + (KEPT_PATIENCE // PATIENCE if worst <= HEAD else 1)
+    return Relief(relief.step, 0, calm) if calm < KEPT_PATIENCE else Relief(relief.step - 1)

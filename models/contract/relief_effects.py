@@ -100,8 +100,12 @@ def executors_asked(
     operators: Mapping[str, KnownOperator],
     live_rps: float,
     executors: int | None,
+    worst: float | None,
+    asked: int | None,
 ) -> int | None:
-    """Return the executors with which live records alone leave every operator its margin, at least one more than now.
+    """Return the executors with which live records alone leave every operator its margin.
+
+    While a hard limit is violated it is at least one more than run; else at least as many as are asked for now.
 
     Args:
         terms: with the limits that the margins come from.
@@ -109,18 +113,21 @@ def executors_asked(
         operators: what was learned, by name.
         live_rps: the most to expect, source records/s.
         executors: that run; None: unknown.
+        worst: ratio of a measured value to its hard limit; None: unread.
+        asked: executors that are asked for now; None: none.
 
     Returns:
         None where no number is enough.
     """
-    asked = [
+    needed = [
         executors_for(
             operator_margin(terms, plan, name).service_rps(one.live_ratio * live_rps), one.certain_rps, plan.contention
         )
         for name, one in operators.items()
     ]
-    enough = [count for count in asked if count is not None]
-    return max([*enough, (executors or 0) + 1]) if len(enough) == len(asked) else None
+    enough = [count for count in needed if count is not None]
+    least = (executors or 0) + 1 if worst is not None and worst > 1 else asked or 0
+    return max([*enough, least]) if len(enough) == len(needed) else None
 
 
 def divide_tenants(

@@ -32,8 +32,13 @@ def test_it_is_climbed_in_order_while_a_limit_stays_violated():
 
 def test_it_is_left_in_reverse_once_there_is_room():
     assert climbed([0.5] * 7, relief=Relief(3)) == [3, 2, 2, 1, 1, 0, 0]
-    assert climbed([0.95] * 9, relief=Relief(3)) == [3] * 9  # neither violated nor with room
-    assert climbed([0.5, 0.95, 0.5, 0.5], relief=Relief(3)) == [3, 3, 3, 2]
+
+
+def test_it_is_left_more_slowly_where_limits_are_kept_without_room():
+    assert climbed([0.95] * 13, relief=Relief(3)) == [3] * 5 + [2] * 6 + [1] * 2
+    assert climbed([1.0] * 6, relief=Relief(1))[-1] == 0
+    assert climbed([0.5, 0.95, 0.95, 0.5], relief=Relief(3)) == [3, 3, 3, 2]
+    assert climbed([*[0.95] * 5, 1.01, *[0.95] * 5], relief=Relief(3)) == [3] * 11
 
 
 def test_what_is_not_read_changes_nothing():

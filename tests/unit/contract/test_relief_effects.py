@@ -73,20 +73,25 @@ def test_theta_goes_to_its_limit_at_once_and_comes_back_by_steps():
 def test_executors_are_asked_for_live_records_and_their_margin():
     terms, plan = shared_terms(), shared_plan()
     known = {"map": KnownOperator(ServiceRate(1e12, 1e10), 1.0, 1.0)}  # 100 records/s each, and a hair of doubt
-    assert executors_asked(terms, plan, known, 600.0, 3) == 9  # 230 records/s beside them: p99 within 20 ms
-    assert executors_asked(terms, plan, known, 100.0, 4) == 5  # more than there are, as a limit is violated
-    assert executors_asked(terms, plan, known, 100.0, None) == 4
-    assert executors_asked(terms, replace(plan, contention=0.2), known, 600.0, 3) is None
+    assert executors_asked(terms, plan, known, 600.0, 3, 1.1, None) == 9  # 230/s beside them: p99 within 20 ms
+    assert executors_asked(terms, plan, known, 100.0, 4, 1.1, None) == 5  # more than there are: a limit is violated
+    assert executors_asked(terms, plan, known, 100.0, None, 1.1, None) == 4
+    assert executors_asked(terms, replace(plan, contention=0.2), known, 600.0, 3, 1.1, None) is None
+    for worst in (None, 0.95, 1.0):  # no limit is violated: what is asked for stays, and does not grow with what comes
+        assert [executors_asked(terms, plan, known, 100.0, now, worst, 6) for now in (4, 5, 6)] == [6, 6, 6]
+        assert executors_asked(terms, plan, known, 600.0, 6, worst, 6) == 9
+        assert executors_asked(terms, plan, known, 100.0, 9, worst, None) == 4
     # A twentieth is more than 230 records/s there: of what they will serve, not of what those that run do.
-    assert [executors_asked(terms, plan, known, 9400.0, now) for now in (1, 10, 90)] == [99, 99, 99]
+    assert [executors_asked(terms, plan, known, 9400.0, now, 1.1, None) for now in (1, 10, 90)] == [99, 99, 99]
 
 
 def test_micro_batches_have_their_margin_of_what_is_asked_for():
     terms = shared_terms(paths=[{"ops": ["map"], "quantile": 0.99, "max_ms": 20_000}])
     known = {"map": KnownOperator(ServiceRate(1e12, 1e10), 1.0, 1.0)}
     plan = shared_plan(trigger_s=10.0, overhead_s=1.0)  # nine tenths of a trigger's time may be worked in
-    assert executors_asked(terms, plan, known, 1000.0, 2) == 12
-    assert executors_asked(shared_terms(), plan, known, 1000.0, 2) is None  # 20 ms, of which a batch takes 1 s
+    assert executors_asked(terms, plan, known, 1000.0, 2, 1.1, None) == 12
+    # 20 ms, of which a batch takes 1 s.
+    assert executors_asked(shared_terms(), plan, known, 1000.0, 2, 1.1, None) is None
 
 
 @given(st.floats(0, 0.99), st.floats(0, 1e4), st.floats(0, 1e5))

@@ -54,7 +54,11 @@ class Life:
         return self.logged[-1]
 
     def steps(self):
-        return [one["inputs"].get("relief", {}).get("step", 0) for one in self.logged]
+        return [step_of(one) for one in self.logged]
+
+
+def step_of(decision):
+    return decision["inputs"].get("relief", {}).get("step", 0)
 
 
 def served(decision):
@@ -98,6 +102,22 @@ def test_live_records_are_held_back_last_and_never_below_what_is_certainly_serve
     assert "admission_rps" not in life.logged[-1] and life.steps()[-1] == 0
     fell = life.steps()[len(steps) :]
     assert all(a >= b for a, b in itertools.pairwise(fell))
+
+
+def test_near_its_limit_a_job_asks_for_no_further_executors_and_leaves_the_ladder():
+    made = Life(HELD)
+    made.lasts(CALM, 3.0, 20.0)
+    while made.steps()[-1] < 4:
+        made.lasts(1, 30.0, 20.0)
+    (path,) = compile_terms(made.logged[-1]["inputs"]["replay"]["terms"]).paths
+    climbed = len(made.logged)
+    for _ in range(60):  # what is asked for comes
+        made.lasts(1, 0.97 * path.max_ms / 1000, 20.0, executors=made.logged[-1]["executors"])
+    asked = [one["inputs"]["relief"]["executors"] for one in made.logged[climbed:] if step_of(one) == 4]
+    assert asked and set(asked) == {3}
+    assert made.steps()[-1] == 0
+    known = {HELD.hash: HELD}
+    assert all(replay_decision(one, known) == (one["executors"], one["reason"], one["codes"]) for one in made.logged)
 
 
 def test_what_was_decided_follows_from_what_was_logged(life):
