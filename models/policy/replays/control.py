@@ -88,9 +88,10 @@ def decide_rate(
     left = certainly_left(terms, plan, state, signals)
     if left is not None:
         may_begin = _that_may_begin(control, signals, left, reading, seen.ahead)
-        control = replace(control, may_begin=may_begin)
+        worst = control.worst if (measured := worst_ratio(terms, signals)) is None else measured
+        control = replace(control, may_begin=may_begin, worst=worst)
         signals = replace(signals, replay_backlog=_left(control, may_begin))
-        state = raise_to(state, left, control.level, terms, worst_ratio(terms, signals))
+        state = raise_to(state, left, control.level, terms, worst)
     control = replace(control, state=plain(state))
     inputs: dict[str, Any] = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),

@@ -37,6 +37,7 @@ class ReplayControl:
         level: of the service rate's quantile that is taken for certain.
         of_use: those of `executors` of which somebody gets anything, as found last; None: never looked at.
         may_begin: ids of replays for which enough was left over at the end of the newest interval; None: never asked.
+        worst: largest ratio of a signal to its limit, in the newest interval that measured one; None: none did.
     """
 
     replays: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -49,6 +50,7 @@ class ReplayControl:
     level: float = CERTAIN
     of_use: int | None = None
     may_begin: list[str] | None = None
+    worst: float | None = None
 
     @classmethod
     def from_json_values(cls, values: Mapping[str, Any]) -> ReplayControl:

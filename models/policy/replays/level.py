@@ -86,7 +86,8 @@ def raise_to(
         left_rps: as `certainly_left`.
         level: of the quantile that is taken for certain (`next_level`).
         terms: the contract.
-        worst: largest ratio of a signal to its limit in the interval that ends; None: unread.
+        worst: largest ratio of a signal to its limit, as measured last: of batches that take longer than an interval,
+            not every one has an end. None: never.
     """
     least = min(share_of_left(level) * left_rps, terms.controls.replay_rps.max)
     if state.relief.step or is_broken(worst) or least <= state.controls.replay_rps:

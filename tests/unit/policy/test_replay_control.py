@@ -261,6 +261,27 @@ def test_one_that_waits_for_a_calmer_time_may_not_begin_beside_one_that_reads():
     assert sent == [["decisions"], [], ["decisions"]]  # an agent hears it of the decision alone
 
 
+def test_a_limit_that_was_broken_counts_until_a_batch_has_kept_it_also_where_batches_take_longer_than_an_interval():
+    life = Life()
+    life.lasts(40, progress)
+    terms = compile_terms(life.logged[-1]["inputs"]["replay"]["terms"])
+    limit_s = next(path.max_ms for path in terms.paths if path.kind == LIVE) / 1000
+
+    def trigger(share, rps):
+        longest_s = share * limit_s
+        batch = dict(kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=longest_s)
+        life.lasts(1, progress, lambda now: second(now, **batch), executors=4, rps=rps)
+        life.lasts(24, progress, executors=4, rps=rps)
+
+    for share, rps in ((1.15, 400.0), (1.15, 400.0), (1.15, 10.0), (1.15, 10.0), (0.8, 10.0)):
+        trigger(share, rps)
+    assert life.rates[89] == 0.0
+    rises = [b - a for a, b in zip(life.rates[89:], life.rates[90:], strict=False)]
+    step = 0.1 * terms.controls.replay_rps.max
+    assert 0 < max(rises[:50]) <= step < max(rises[50:])  # in the controller's own steps, and then at once
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+
+
 def test_a_paused_replay_asks_for_nothing_and_a_short_one_for_no_more_than_is_left():
     life = Life()
     life.lasts(60, lambda now: progress(now, state="paused"))
