@@ -25,7 +25,7 @@ from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
-from models.policy.replays.carried import carry_over, with_clock_set_back
+from models.policy.replays.carried import carry_over, have_moved, with_clock_set_back
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.interval_latency import interval_latencies
 from models.policy.replays.kept import ReplayControl
@@ -60,7 +60,7 @@ def decide_rate(
     Args:
         control: so far.
         seen: the job as observed now.
-        contract: of the job; a change of it counts from the next interval on.
+        contract: of the job; a change of it, or of what its executors sustain, counts from the next interval on.
         known: batch time, as scaling has learned it.
         scatter: of the batches around it (`rate_spread`).
         executors: that run, those for replays too.
@@ -70,11 +70,13 @@ def decide_rate(
     if not control.replays and not may_hold_back(contract):
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
     plan, seen = _plan(contract, known), as_admitted(seen, contract)
-    if control.terms is None or control.state is None or control.contract != contract.hash:
-        terms = derive_terms(contract, sustained_rates(contract, known, seen.tasks))
+    rates, same = sustained_rates(contract, known, seen.tasks), control.contract == contract.hash
+    if control.terms is None or control.state is None or not same or have_moved(control.sustained, rates):
+        terms = derive_terms(contract, rates)
         control = replace(
-            control, contract=contract.hash, terms=plain(terms), state=plain(_carried(control, terms, plan, seen.now_s))
-        )
+            control, contract=contract.hash, sustained=list(rates), terms=plain(terms),
+            state=plain(_carried(control, terms, plan, seen.now_s)), worst=control.worst if same else None,
+        )  # fmt: skip
     assert control.terms is not None and control.state is not None
     terms = compile_terms(control.terms)
     state = with_clock_set_back(build(ControllerState, control.state), terms, seen.now_s)

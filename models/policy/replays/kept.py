@@ -36,6 +36,7 @@ class ReplayControl:
         arrived: live records/s since then.
         level: of the service rate's quantile that is taken for certain.
         of_use: those of `executors` of which somebody gets anything, as found last; None: never looked at.
+        sustained: records/s that the fewest and the most executors sustained as the terms were derived; None: unknown.
         may_begin: ids of replays for which enough was left over at the end of the newest interval; None: never asked.
         worst: largest ratio of a signal to its limit, in the newest interval that measured one; None: none did.
     """
@@ -49,6 +50,7 @@ class ReplayControl:
     arrived: Arrived = field(default_factory=Arrived)
     level: float = CERTAIN
     of_use: int | None = None
+    sustained: list[float] | None = None
     may_begin: list[str] | None = None
     worst: float | None = None
 

@@ -8,6 +8,7 @@ import pytest
 from configs.backpressure import Backpressure
 from configs.contract import Contract, Executors, Planning
 from models.contract.terms import LIVE, compile_terms
+from models.policy.core.sustained import sustained_rates
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.policy.replays.interval_latency import interval_latencies
@@ -302,6 +303,30 @@ def test_a_changed_contract_is_taken_over_at_the_next_interval():
     assert life.rates[-1] == pytest.approx(rate, rel=0.2)  # no fresh start
     life.lasts(30, progress)
     assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+
+
+def test_the_bounds_follow_what_the_executors_are_learned_to_sustain_and_nothing_else_begins_anew():
+    stated = Backpressure.model_validate({"controls": {"live_rps": {}}})  # so the terms outlive a replay
+    contract = CONTRACT.model_copy(update={"backpressure": stated})
+    life = Life(contract)
+
+    def batch(batch_s):
+        return lambda now: second(now, kind="batch", batch_rows=300, batch_s=batch_s, latency_max_s=3.0)
+
+    life.lasts(2, rps=300.0)
+    life.lasts(60, batch(1.0), rps=300.0)
+    life.lasts(120, batch(0.6), rps=300.0)
+    told = [one["inputs"]["replay"] for one in life.logged]
+    most = [one["terms"]["controls"]["replay_rps"]["max"] for one in told]
+    sustained = sustained_rates(contract, life.memory.model, 8).most_rps
+    assert most[0] == sustained_rates(contract, tasks=8).most_rps < most[-1] == pytest.approx(sustained, rel=0.1)
+    changes = [at for at in range(1, len(most)) if most[at] != most[at - 1]]
+    assert 0 < len(changes) < 20 and all(abs(most[at] / most[at - 1] - 1) > 0.1 for at in changes)
+    learned = [(one["state"]["interval"], one["state"]["response"]["count"]) for one in told]
+    assert learned == sorted(learned) and learned[-1][1] >= 15
+    life.lasts(60, progress, batch(0.6), rps=50.0)
+    assert life.rates[-1] > most[0]
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged[-60:])
 
 
 def test_a_limit_that_a_changed_contract_no_longer_has_leaves_no_price():
