@@ -9,6 +9,7 @@ from dataclasses import replace
 
 from configs.errors import CorrectableError
 from configs.sections import Kafka
+from models.backfill.live.said import with_known_done
 from pipelines.kafka.broker import Follower, Record, read_records
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.signing import Signer
@@ -93,7 +94,7 @@ def newest_progress(kafka: Kafka, job: str) -> dict[str, ReplayProgress]:
     found: dict[str, ReplayProgress] = {}
     for record in read_records(kafka, "replays"):
         if (said := read_progress(job, record.key, record.value)) is not None:
-            found[said.id] = said
+            found[said.id] = with_known_done(said, found.get(said.id))
     return found
 
 
@@ -113,7 +114,7 @@ def follow_progress(kafka: Kafka, order: ReplayOrder) -> Iterator[ReplayProgress
                 said = read_progress(order.job, record.key, record.value)
                 if said is None or said.id != order.id:
                     continue
-                last = said
+                last = said = with_known_done(said, last)
                 if not said.answers(order):
                     continue
                 heard = time.monotonic()

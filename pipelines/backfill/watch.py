@@ -12,6 +12,7 @@ from configs.settings import Settings
 from models.backfill.live.issued import read_issued
 from models.backfill.live.known import KnownJob
 from models.backfill.live.ordered import JobNow
+from models.backfill.live.said import with_known_done
 from models.policy.live.memory import Memory, fresh
 from pipelines.backfill.orders import read_order, read_progress
 from pipelines.kafka.broker import Follower, Record
@@ -88,8 +89,8 @@ class JobWatch:
                 if record.topic == "forecasts":
                     self._forecast(record)
                 elif record.topic == "replays" and (one := read_progress(self.job, record.key, record.value)):
-                    self.progress[one.id] = one
-                    said.append(one)
+                    self.progress[one.id] = with_known_done(one, self.progress.get(one.id))
+                    said.append(self.progress[one.id])
         self._memory, _, _ = self._scaler.update_memory(self._memory, rows, time.time())
         return said
 

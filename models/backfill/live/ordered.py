@@ -24,6 +24,7 @@ from models.backfill.live.known import (
     refuse_standstill,
     surroundings,
 )
+from models.backfill.live.said import LEFT_NOTHING
 from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, shortest_s
 from models.backfill.replan import STARTS, Replanned, reconsider
 from models.policy.core.capacity import Integers
@@ -40,8 +41,6 @@ FINISH_LEVELS = (0.1, 0.5, 0.9, 0.99)
 """Probabilities whose finishing times go out with an order, where the plan reaches so far."""
 READS_NO_MORE = ("read", "compared", "done", "cancelled", "failed")
 """States in which a replay needs no rate any more; after `read` and `compared` it is not over yet."""
-LEFT_NOTHING = ("done", "cancelled")
-"""States after which an order of the same name is read from its beginning; one that failed goes on where it stood."""
 
 
 class JobNow(NamedTuple):

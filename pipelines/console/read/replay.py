@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from models.backfill.live.said import with_known_done
 from tidecast.orders import ReplayOrder, ReplayProgress, standing_order
 
 KEPT = 20
@@ -31,7 +32,7 @@ def with_message(
     if isinstance(message, ReplayOrder):
         after = known._replace(order=standing_order(known.order, message))
     elif known.said is None or message.wall_time >= known.said.wall_time:
-        after = known._replace(said=message)
+        after = known._replace(said=with_known_done(message, known.said))
     else:
         return replays
     if after == known:

@@ -83,11 +83,12 @@ def test_valid_records_of_the_job_count_and_no_others(site):
     with JobWatch(settings, JOB) as found:
         assert found.orders == {"fix": order()} and found.clock.scale == 360
         assert found.progress == {"fix": progress(done=10)} and len(found._forecasts) == 1
-        topics.comes = [
-            record("replays", JOB, encode(progress(done=30))),
-            record("control", key, encode(order(wanted="pause", wall_time=time.time())), signed=True),
-        ]
+        topics.comes = [record("replays", JOB, encode(progress(done=30)))]
         assert found.poll(0.0) == [progress(done=30)]
+        topics.comes = [record("replays", JOB, encode(progress(state="waiting")))]  # of a driver that has just started
+        assert found.poll(0.0) == [progress(done=30, state="waiting")] == list(found.progress.values())
+        topics.comes = [record("control", key, encode(order(wanted="pause", wall_time=time.time())), signed=True)]
+        assert found.poll(0.0) == []
         assert found.orders["fix"] == replace(order(), wanted="pause", wall_time=found.orders["fix"].wall_time)
     assert topics.closed == 1
 
