@@ -17,6 +17,7 @@ from configs.bounds import JobName, Key, Name, Positive, Section, Whole
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.files import read_section
+from tidecast.fields import JOB_NAME
 
 LISTED = "docs/pools.md"
 
@@ -134,8 +135,8 @@ def load_pool(name: str, folder: Path, contracts: Mapping[str, Contract]) -> Clu
 
     Raises:
         SettingsError: there is no such file, it cannot be read or is not YAML, or something in it is wrong: an unknown
-            key, a job without a contract, floors beyond the pool, its quota or a job's own most, a weight of 0. The
-            message names file, line, value and remedy.
+            key, a name that no message may have, a job without a contract, floors beyond the pool, its quota or a job's
+            own most, a weight of 0. The message names file, line, value and remedy.
     """
     path = folder / f"{name}.yaml"
     if not path.is_file():
@@ -178,6 +179,8 @@ def _list_wrong(pool: ClusterPool, name: str, contracts: Mapping[str, Contract])
     """What does not go together: keys, and their values with the reason and the remedy."""
     if pool.name != name:
         yield ("name",), f"={pool.name!r}: the file's name and the pool's must be one. Rename one of them."
+    if not JOB_NAME.pattern.fullmatch(pool.name):  # messages have it where others have a job's
+        yield ("name",), f"={pool.name!r}: {JOB_NAME.words} are expected. Rename the file and the pool."
     cores, memory_gb = 0, 0.0
     for job, stated in pool.jobs.items():
         if (contract := contracts.get(job)) is None:

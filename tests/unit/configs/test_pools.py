@@ -71,6 +71,14 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, change, told):
     assert told in str(wrong.value)
 
 
+@pytest.mark.parametrize("name", ["my pool", ".shared", "p" * 65])
+def test_a_name_that_no_message_may_have_is_refused_as_nobody_would_hear_of_such_a_pool(tmp_path, name):
+    with pytest.raises(SettingsError) as wrong:
+        read(tmp_path, GOOD.replace("name: shared", f"name: {name}"), name)
+    assert str(wrong.value).startswith(f"{name}.yaml, line 1: name={name!r}: 1 to 64 letters, digits, dots, dashes or ")
+    assert str(wrong.value).endswith("are expected. Rename the file and the pool.")
+
+
 def test_an_unknown_one_is_told_beside_those_there_are(tmp_path):
     read(tmp_path, GOOD)
     with pytest.raises(SettingsError, match="Known pools: shared"):
