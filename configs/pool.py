@@ -17,7 +17,7 @@ from configs.bounds import JobName, Key, Name, Positive, Section, Whole
 from configs.contract import Contract
 from configs.errors import SettingsError
 from configs.files import read_section
-from tidecast.fields import JOB_NAME
+from tidecast.fields import JOB_NAME, LATEST_S
 
 LISTED = "docs/pools.md"
 
@@ -52,7 +52,7 @@ class Blackout(Section):
     """A time in which jobs keep what they have, whatever they ask for.
 
     Attributes:
-        begin, end: with an offset from UTC.
+        begin, end: with an offset from UTC, from 1970 until 2100.
         jobs: that it is for; empty: all.
     """
 
@@ -64,6 +64,10 @@ class Blackout(Section):
     def _ordered(self) -> Blackout:
         if not self.begin < self.end:
             raise ValueError(f"begin={self.begin.isoformat()} is not before end={self.end.isoformat()}; swap them")
+        for key, at in ("begin", self.begin), ("end", self.end):
+            if not 0 <= at.timestamp() <= LATEST_S:  # no message has such a time, and nobody would hear of the pool
+                what = "is not from 1970 until 2100. State such a time, or `frozen: true` for good"
+                raise ValueError(f"{key}={at.isoformat()} {what}.")
         return self
 
     def holds(self, job: str, now: datetime) -> bool:

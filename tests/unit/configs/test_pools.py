@@ -57,6 +57,11 @@ def test_a_good_one_is_read_with_its_defaults(tmp_path):
         (("jobs: [orders]", "jobs: [rides]"), "line 9: blackouts.0.jobs: rides is no job of this pool"),
         (("2026-12-26", "2026-12-20"), "line 9: blackouts.0: begin=2026-12-24T18:00:00+01:00 is not before end="),
         (("18:00+01:00", "18:00"), "line 9: blackouts.0.begin"),
+        (
+            ("2026-12-26", "2100-12-26"),
+            "line 9: blackouts.0: end=2100-12-26T06:00:00+01:00 is not from 1970 until 2100. State such a time, or `fr",
+        ),
+        (("2026-12-24", "1969-12-24"), "line 9: blackouts.0: begin=1969-12-24T18:00:00+01:00 is not from 1970 until"),
         (("http://", "ftp://"), "line 10: veto.url"),
         (("quota:", "quotas:"), "line 11: quotas"),
         (("http://127.0.0.1:9000/may", "http://[::1/x"), "line 10: veto.url: not an address that can be asked. Write"),
