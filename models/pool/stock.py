@@ -67,7 +67,7 @@ def take_stock(
 
 def _lately(held: HeldGrant | None, want: Want, last: float | None, now: float) -> HeldGrant:
     if held is None:
-        return HeldGrant(want.running, (), want.cores, 0, want.running)
+        return HeldGrant(want.live, (), want.cores, want.running - want.live, want.running)
     changed = tuple(at for at in held.changed if now - WITHIN_S < at <= now)
     running = want.running if last is None or want.at > last else max(want.running, held.running)
     return held._replace(changed=changed, cores=want.cores, running=running)

@@ -49,6 +49,11 @@ class Want:
         """
         return max(self.executors, self.needed)
 
+    @property
+    def live(self) -> int:
+        """Executors of those running that live records have, where nothing was granted yet that would tell it."""
+        return self.running - min(self.replay, max(self.running - self.executors, 0))
+
 
 class Grant(NamedTuple):
     """What one job may have.

@@ -99,18 +99,22 @@ def take_grant(
         now: wall time, epoch seconds.
     """
     stood = seen.target if before.target is None else before.target
-    has = seen.executors if granted.executors is None else granted.executors
+    has, replay = granted.executors, granted.replay
+    if has is None:
+        has, replay = seen.executors, (memory.executors or seen.executors) - seen.executors  # which replays have
     # A grant is of what was asked for before it: what nobody asks for any more starts no executor.
     has = min(max(min(has, max(stood, memory.target or 0)), bounds.min), bounds.max)
     # What the policy asks for in vain is no change, after which it would wait.
     changed_at = before.changed_at if has == stood else memory.changed_at if has == memory.target else now
-    told = {**granted._asdict(), "executors": has, "replay": min(granted.replay, bounds.max - has)}
+    told = {**granted._asdict(), "executors": has, "replay": min(replay, bounds.max - has)}
     return replace(memory, target=has, changed_at=changed_at), told
 
 
-def room_for_replays(granted: JobGrant, target: int) -> int:
+def room_for_replays(granted: JobGrant, target: int, running: int) -> int:
     """Return how many executors a job may have for replays beside those for live records that it keeps unobserved."""
-    return max(min(granted.replay, (granted.executors or 0) + granted.replay - target), 0)
+    if granted.executors is None:
+        return max(running - target, 0)
+    return max(min(granted.replay, granted.executors + granted.replay - target), 0)
 
 
 def _read(file: Path) -> KeptGrants:

@@ -182,7 +182,7 @@ class PoolDivision:
         granted |= may
         after, divided = grant(pool, before, wants, now)
         stood = {**jobs, **granted}
-        has = {job: want.running if (one := stood[job].executors) is None else one for job, want in wants.items()}
+        has = {job: want.live if (one := stood[job].executors) is None else one for job, want in wants.items()}
         if pool.veto is not None and any(has[job] != one.executors for job, one in divided.items()):
             self.hooks.ask(pool, divided, after.held, has, now)
             seen = {job: one._replace(running=after.held[job].running) for job, one in before.held.items()}

@@ -211,11 +211,11 @@ class Scaler:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
         most = most_of_use(memory, self.contract)
-        if self.granted is not None and self._acts(memory):
-            most = min(most, memory.target + room_for_replays(self.granted, memory.target))
-        asked, soon = memory.replay.executors_asked, memory.replay.executors_soon(most)
         standing = None if memory.standing is None else memory.standing.executors
         running = kept_running(memory.executors or 0, standing)
+        if self.granted is not None and self._acts(memory):
+            most = min(most, memory.target + room_for_replays(self.granted, memory.target, running))
+        asked, soon = memory.replay.executors_asked, memory.replay.executors_soon(most)
         wanted, reason = add_executors(memory.target, reason, asked, most, soon, running)
         wanted, reason = keep_for_relief(wanted, reason, memory.replay, standing, most)
         return self._record(

@@ -181,6 +181,17 @@ def test_who_is_frozen_keeps_what_is_there_where_nothing_was_granted_yet():
     assert after.held["orders"].executors == 3
 
 
+def test_a_job_that_joins_while_replays_run_keeps_these_apart_under_a_freeze_and_loses_none_without():
+    wants = both(orders={"running": 5, "executors": 2, "replay": 3}, payments={"executors": 1})
+    for stated in (pool(6), pool(6, frozen=True)):
+        after, granted = grant(stated, PoolMemory(), wants, NOW)
+        assert [(one.executors, one.replay) for one in granted.values()] == [(2, 3), (1, 0)]
+        assert after.held["orders"] == HeldGrant(2, (), 1, 3, 5)
+    fewer = both(orders={"running": 5, "executors": 1, "replay": 3}, payments={"executors": 1})
+    _, granted = grant(pool(6, frozen=True), PoolMemory(), fewer, NOW)  # its policy gives one up, and it is frozen
+    assert (granted["orders"].executors, granted["orders"].replay) == (2, 3)
+
+
 @pytest.mark.parametrize("stated", [{"cores": 4}, {"cores": 8, "quota": Quota(hourly_core_hours=2)}])
 def test_a_freeze_stands_above_the_size_of_the_pool_and_its_quota_and_the_others_keep_their_least(stated):
     jobs = {"orders": PoolJob(frozen=True), "payments": PoolJob()}

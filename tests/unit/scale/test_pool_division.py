@@ -190,6 +190,14 @@ def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_
     assert (memory.target, memory.changed_at) == (3, NOW)
 
 
+def test_a_job_of_which_nothing_was_granted_yet_keeps_the_executors_of_its_replays_within_its_bounds():
+    kept = replace(fresh(CONTRACTS["orders"]), target=2, executors=5)
+    seen = SimpleNamespace(target=2, executors=2)
+    for most, replay in ((8, 3), (4, 2)):
+        memory, told = take_grant(kept, kept, seen, JobGrant("shared"), Executors(min=1, max=most), NOW)
+        assert (memory.target, told["replay"]) == (2, replay)
+
+
 def test_what_is_decided_is_within_the_contract_whatever_was_granted():
     seen, before = SimpleNamespace(target=5, executors=5), replace(fresh(CONTRACTS["orders"]), target=5)
     for granted, bounds, has in (
@@ -207,7 +215,7 @@ def test_what_is_decided_is_within_the_contract_whatever_was_granted():
         (JobGrant("shared", 1, 0), "act", 1),
         (JobGrant("shared", 1, 1), "act", 2),
         (JobGrant("shared", 1, 4), "act", 3),
-        (JobGrant("shared"), "act", 1),  # nothing was granted yet
+        (JobGrant("shared"), "act", None),  # nothing was granted yet: it keeps what is there
         (JobGrant("shared", 0, 2), "act", 2),  # one was taken off its live records since: it stays, and counts
         (JobGrant("shared", 1, 0), "observe", 3),  # nobody follows
         (None, "act", 3),
@@ -221,7 +229,7 @@ def test_without_metrics_no_executor_for_a_replay_is_asked_for_beyond_the_grant(
     decision = Scaler("orders", CONTRACTS["orders"], "reactive", "act", granted=granted).hold_without_metrics(
         silent, NOW + 60
     )
-    assert (decision.executors, decision.codes) == (executors, ["hold", "no_metrics"])
+    assert (decision.executors, decision.codes) == (executors or running, ["hold", "no_metrics"])
 
 
 def test_the_first_decision_of_a_job_that_keeps_what_it_has_is_no_change():
@@ -599,6 +607,17 @@ def test_a_hook_that_forbids_fails_or_hangs_changes_nothing(tmp_path, monkeypatc
     assert site.lines.count("veto of shared: over") == 1, "a later one is told again"
     (change,) = [one for one in hook.asked[-1]["changes"] if one["job"] == "payments"]
     assert change["executors"]["after"] > change["executors"]["before"]
+
+
+def test_a_hook_is_not_asked_about_a_job_that_joins_with_replays_and_is_to_keep_what_it_has(
+    tmp_path, monkeypatch, hook
+):
+    veto = f"veto: {{url: 'http://127.0.0.1:{hook.port}/'}}\n"
+    site = Site(tmp_path, monkeypatch, "name: shared\ncores: 6\njobs: {orders: {}}\n" + veto)
+    said = PoolWant("orders", NOW, NOW, 1.0, "shared", 2, 5, 1, 1, [9.0, 1.0, 0.0], 1.0, [], [], 3)
+    site.topic.send("orders", encode(said), NOW)
+    site.division.tick(NOW + 1)
+    assert not site.division.hooks.asked and site.grants.of("orders")[:3] == ("shared", 2, 3)
 
 
 @pytest.mark.parametrize("status", [500, 302])
