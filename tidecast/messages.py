@@ -214,9 +214,9 @@ class PoolWant:
     """What a job asks of its pool: the autoscaler sends it at each evaluation, and divides the pool by it.
 
     `executors` are those that its policy asks for now, for live records, `needed` those that it is on the way to,
-    `least` those of its contract, `running` those that are there, `cores` of each. `late_s` are the late seconds to
-    expect with 0, 1, ... executors, `budget_left` the share of its promise's budget that is left. Until the wall times
-    `until` its forecast asks for `ahead` executors. `replay` are those that its replays ask for.
+    `least` those of its contract, `running` those there at the wall time `seen_at` (None: `wall_time`), `cores` of
+    each. `late_s` are the late seconds to expect with 0, 1, ... executors, `budget_left` the share of its promise's
+    budget that is left. Until the wall times `until` its forecast asks for `ahead` executors, its replays for `replay`.
     """
 
     job: JobName
@@ -234,14 +234,14 @@ class PoolWant:
     ahead: Annotated[list[int], Bounds(0, 10_000)]
     replay: Count = 0
     needed: Count = 0
+    seen_at: Time | None = None
     schema: int = SCHEMA
 
     def check(self) -> None:
         """Check that there are late seconds, and an executor count for each of rising times; MessageError if not."""
         if not self.late_s or len(self.until) != len(self.ahead) or sorted({*self.until}) != self.until:
-            raise MessageError(
-                f"until={short_repr(self.until)}: rising times, one for each of `ahead`, and late seconds"
-            )
+            what = "rising times, one for each of `ahead`, and late seconds"
+            raise MessageError(f"until={short_repr(self.until)}: {what}")
 
 
 Message = (

@@ -66,8 +66,8 @@ def grant(
     Returns:
         The memory afterwards, and what each of these jobs is granted.
     """
-    last, memory = memory.at, add_use(memory, busy_cores(memory, wants), now)
-    stock = take_stock(pool, memory, wants, last, now)
+    memory = add_use(memory, busy_cores(memory, wants), now)
+    stock = take_stock(pool, memory, wants, now)
     held, claims = stock.held, stock.claims
     keeps = {job: "paced" for job, one in held.items() if len(one.changed) >= CHANGES} | {**stock.keeps}
     given = _divided(stock, keeps)
@@ -91,7 +91,7 @@ def grant(
     after = {
         job: _changed(one, live[job], extra[job], job in memory.held, wants.get(job), now) for job, one in held.items()
     }
-    return replace(memory, held=after), granted
+    return replace(memory, held=after, cut_at=_cut_at(memory.cut_at, held, after, now)), granted
 
 
 def expected_shortage(
@@ -105,7 +105,7 @@ def expected_shortage(
         wants: of the pool's jobs, by job.
         now: epoch seconds.
     """
-    stock = take_stock(pool, memory, wants, memory.at, now)
+    stock = take_stock(pool, memory, wants, now)
     return find_shortage(stock.whole, stock.claims, stock.wants, now)
 
 
@@ -154,6 +154,15 @@ def _changed(
         executors=live, changed=(*held.changed, now) if known and taken != before else held.changed, replay=extra,
         running=held.occupied, taken=None if taken == live else taken,
     )  # fmt: skip
+
+
+def _cut_at(
+    before: Mapping[str, float], held: Mapping[str, HeldGrant], after: Mapping[str, HeldGrant], now: float
+) -> dict[str, float]:  # fmt: skip
+    """When each job was last granted fewer, not later than now: the clock may have been set back."""
+    fewer = {job for job, one in after.items() if one.executors + one.replay < held[job].executors + held[job].replay}
+    kept = {job: min(at, now) for job, at in before.items() if job in after}
+    return kept | dict.fromkeys(fewer, now)
 
 
 def _why(job: str, pool: ClusterPool, made: DividedPool) -> tuple[str, str]:

@@ -44,6 +44,7 @@ def want_of(
         min(contract.executors.min, asked) if acts else asked,
         tuple(float(f"{value:.{DIGITS}g}") for value in late_s), 1.0 if left is None else left,
         _ahead(memory.forecast, seen, contract) if acts else (), replay if acts else 0, needed if acts else 0,
+        min(memory.metric_at or seen.now_s, seen.now_s),  # by the job's own clock, which may be ahead
     )  # fmt: skip
 
 

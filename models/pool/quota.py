@@ -39,7 +39,7 @@ def add_use(memory: PoolMemory, busy_cores: float, now: float) -> PoolMemory:
         (0.0 if now // span > memory.at // span else so_far) + min(used, busy_cores * (now % span))
         for span, so_far in ((HOUR_S, memory.hour_s), (DAY_S, memory.day_s))
     )
-    return PoolMemory(memory.held, now, hour_s, day_s)
+    return replace(memory, at=now, hour_s=hour_s, day_s=day_s)
 
 
 def cores_left(cores: int, quota: Quota, memory: PoolMemory, kept_back: float, now: float) -> float:

@@ -37,9 +37,7 @@ class PoolStock(NamedTuple):
     keeps: Mapping[str, str]
 
 
-def take_stock(
-    pool: ClusterPool, memory: PoolMemory, wants: Mapping[str, Want], last: float | None, now: float
-) -> PoolStock:  # fmt: skip
+def take_stock(pool: ClusterPool, memory: PoolMemory, wants: Mapping[str, Want], now: float) -> PoolStock:
     """Return what there is to divide, and who claims how much of it.
 
     Who is frozen, or has not been heard for `SILENT_S`, keeps what it has, however small the pool has become; a job
@@ -49,10 +47,9 @@ def take_stock(
         pool: as its file states it.
         memory: of the last division, with the use until now.
         wants: of those of the pool's jobs that have spoken.
-        last: when it was divided last, epoch seconds; who has not spoken since may have what it had before that.
         now: epoch seconds.
     """
-    held = {job: _lately(memory.held.get(job), want, last, now) for job, want in wants.items()}
+    held = {job: _lately(memory, want, now) for job, want in wants.items()}
     unheard = {job: one for job, one in memory.held.items() if job not in wants and job in pool.jobs}
     wants, held = {**wants, **{job: _unheard(job, one) for job, one in unheard.items()}}, {**held, **unheard}
     keeps = {job: why for job, want in wants.items() if (why := _keeps(pool, want, now))}
@@ -65,11 +62,13 @@ def take_stock(
     return PoolStock(whole, wants, claims, held, keeps)
 
 
-def _lately(held: HeldGrant | None, want: Want, last: float | None, now: float) -> HeldGrant:
-    if held is None:
+def _lately(memory: PoolMemory, want: Want, now: float) -> HeldGrant:
+    if (held := memory.held.get(want.job)) is None:
         return HeldGrant(want.live, (), want.cores, want.running - want.live, want.running)
     changed = tuple(at for at in held.changed if now - WITHIN_S < at <= now)
-    running = want.running if last is None or want.at > last else max(want.running, held.running)
+    seen_at = want.at if want.seen_at is None else want.seen_at
+    # What was seen before it was told to give up some does not tell that it has.
+    running = want.running if seen_at > memory.cut_at.get(want.job, -math.inf) else max(want.running, held.running)
     return held._replace(changed=changed, cores=want.cores, running=running)
 
 

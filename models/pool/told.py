@@ -29,7 +29,7 @@ def tell_pool(
         state: as in `PoolState`.
         problem: why it is not divided, or why that changes nothing.
     """
-    quota, usable = pool.quota, take_stock(pool, memory, wants, memory.at, now).whole.cores
+    quota, usable = pool.quota, take_stock(pool, memory, wants, now).whole.cores
     shares = [_share(job, pool, memory, wants.get(job), granted.get(job), now) for job in pool.jobs]
     return PoolState(
         pool.name, now, state, problem, pool.cores, usable, pool.memory_gb,

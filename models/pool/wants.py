@@ -26,6 +26,7 @@ class Want:
         ahead: (until, executors) that its forecast asks for, step by step.
         replay: executors that its replays ask for beside those.
         needed: executors that its policy is on the way to; less than it asks for where it keeps more than it needs.
+        seen_at: when so many were running, by its metrics; None: when it was said.
     """
 
     job: str
@@ -39,6 +40,7 @@ class Want:
     ahead: tuple[tuple[float, int], ...] = ()
     replay: int = 0
     needed: int = 0
+    seen_at: float | None = None
 
     @property
     def wanted(self) -> int:
@@ -110,12 +112,15 @@ class PoolMemory:
         held: by job.
         at: of the last division, epoch seconds; None before one.
         hour_s, day_s: core-seconds taken in the present hour and day.
+        cut_at: by job, when it was last granted fewer than before, epoch seconds: what it has given up of them is told
+            by what was seen later.
     """
 
     held: Mapping[str, HeldGrant] = field(default_factory=dict)
     at: float | None = None
     hour_s: float = 0.0
     day_s: float = 0.0
+    cut_at: Mapping[str, float] = field(default_factory=dict)
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> PoolMemory:
@@ -132,8 +137,11 @@ class PoolMemory:
             )
             for job, (many, changed, *others) in kept["held"].items()
         }
-        at = kept["at"]
-        return cls(held, None if at is None else float(at), float(kept["hour_s"]), float(kept["day_s"]))
+        at = None if kept["at"] is None else float(kept["at"])
+        cut_at = {} if at is None else dict.fromkeys(held, at)  # older files do not tell: no later than that
+        if "cut_at" in kept:
+            cut_at = {job: float(when) for job, when in kept["cut_at"].items()}
+        return cls(held, at, float(kept["hour_s"]), float(kept["day_s"]), cut_at)
 
 
 def executors_needed(observed: float | None, forecast: float | None, most: float) -> int:

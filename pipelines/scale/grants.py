@@ -82,6 +82,7 @@ def pool_want(want: Want, pool: str, memory: Memory, now: float) -> PoolWant:
     return PoolWant(
         want.job, memory.job_s(now), now, memory.time_scale, pool, want.executors, want.running, want.cores, want.least,
         list(want.late_s), want.budget_left, until, ahead, want.replay, want.needed,
+        want.seen_at,
     )  # fmt: skip
 
 

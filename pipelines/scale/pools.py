@@ -157,7 +157,7 @@ class PoolDivision:
         ahead = tuple(zip(said.until, said.ahead, strict=True))
         return Want(
             said.job, said.wall_time, said.executors, said.running, said.cores, said.least, tuple(said.late_s),
-            said.budget_left, ahead, said.replay, said.needed,
+            said.budget_left, ahead, said.replay, said.needed, said.seen_at,
         )  # fmt: skip
 
     def _divide(
@@ -186,7 +186,7 @@ class PoolDivision:
         if pool.veto is not None and any(has[job] != one.executors for job, one in divided.items()):
             self.hooks.ask(pool, divided, after.held, has, now)
             seen = {job: one._replace(running=after.held[job].running) for job, one in before.held.items()}
-            refused, kept = self._told.get(f"veto of {pool.name}"), replace(after, held=seen)
+            refused, kept = self._told.get(f"veto of {pool.name}"), replace(after, held=seen, cut_at=before.cut_at)
             state = "vetoed" if refused else "asked"
             stands = tell_pool(pool, kept, wants, {}, None, now, state=state, problem=refused or problem)
             return granted, kept, stands, lines
@@ -205,7 +205,8 @@ class PoolDivision:
         # Its file may have changed since: who is in it, how much there is.
         if refused or asked.pool != pool or now - asked.at > STALE_S:
             return before, {}, lines
-        return replace(before, held={**before.held, **asked.held}), _as_grants(pool, asked.granted), lines
+        held, cut_at = {**before.held, **asked.held}, {**before.cut_at, **dict.fromkeys(asked.held, now)}
+        return replace(before, held=held, cut_at=cut_at), _as_grants(pool, asked.granted), lines
 
     def _tell_size(self, pool: ClusterPool, found: PoolShortage | None, now: float) -> list[str]:
         """Say that a pool is too small when that begins, once in a while as long as it lasts, and when it is over."""

@@ -220,6 +220,41 @@ def test_nobody_is_raised_before_another_one_has_given_up_what_it_is_to_have():
     assert has(granted) == {"orders": 2, "payments": 4}
 
 
+FAR_BEHIND = (900.0, 600.0, 300.0, 100.0, 0.0)
+
+
+def cut():
+    """What a pool remembers once `orders` was told at NOW to give up two of its four, and what was wanted then."""
+    wants = both(orders={"running": 4}, payments={"late_s": FAR_BEHIND})
+    return grant(pool(6), held(orders=4, payments=1), wants, NOW)[0], wants
+
+
+def test_what_a_job_says_counts_from_its_cut_on_although_the_pool_was_divided_since():
+    memory, wants = cut()
+    for second in range(1, 5):  # each of its words is older than the division before
+        said = replace(wants["orders"], at=NOW + second - 1.5, running=4 if second < 4 else 2)
+        memory, granted = grant(pool(6), memory, {**wants, "orders": said}, NOW + second)
+        assert has(granted) == {"orders": 2, "payments": 2 if second < 4 else 4}
+
+
+def test_metrics_of_before_its_cut_do_not_tell_that_a_job_has_given_up_any_however_late_they_are_said():
+    memory, wants = cut()
+    stale = replace(wants["orders"], at=NOW + 4, running=2, seen_at=NOW - 1)  # then it had not started all four
+    memory, granted = grant(pool(6), memory, {**wants, "orders": stale}, NOW + 5)
+    assert has(granted) == {"orders": 2, "payments": 2}
+    _, granted = grant(pool(6), memory, {**wants, "orders": replace(stale, seen_at=NOW + 3)}, NOW + 6)
+    assert has(granted) == {"orders": 2, "payments": 4}
+
+
+def test_a_cut_was_not_later_than_now_where_the_clock_was_set_back():
+    memory, wants = cut()
+    for second, many in ((0, 2), (1, 4)):
+        said = {job: replace(one, at=NOW - 3600 + second) for job, one in wants.items()}
+        said["orders"] = replace(said["orders"], running=2)
+        memory, granted = grant(pool(6), memory, said, NOW - 3600 + second)
+        assert has(granted) == {"orders": 2, "payments": many}
+
+
 def test_who_falls_silent_before_it_gave_up_any_is_taken_to_have_them_still():
     wants = both(orders={"running": 5, "at": NOW - 31}, payments={"running": 1})
     _, granted = grant(pool(6), held(orders=2, payments=1), wants, NOW)
@@ -358,10 +393,13 @@ def test_a_forecast_that_has_ended_ends_nobodys_and_who_is_silent_needs_what_it_
 
 
 def test_its_memory_comes_back_from_json():
-    memory = PoolMemory({"orders": HeldGrant(3, (NOW,), 2, 1, 4)}, NOW, 5.0, 6.0)
+    memory = PoolMemory({"orders": HeldGrant(3, (NOW,), 2, 1, 4)}, NOW, 5.0, 6.0, {"orders": NOW - 9})
     assert PoolMemory.from_json_values(asdict(memory)) == memory
     older = {"held": {"orders": [3, [NOW], 2]}, "at": NOW, "hour_s": 5.0, "day_s": 6.0}
-    assert PoolMemory.from_json_values(older).held == {"orders": HeldGrant(3, (NOW,), 2)}
+    assert PoolMemory.from_json_values(older) == PoolMemory(
+        {"orders": HeldGrant(3, (NOW,), 2)}, NOW, 5.0, 6.0, {"orders": NOW}
+    )
+    assert PoolMemory.from_json_values({**older, "at": None}).cut_at == {}
 
 
 @given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6), st.integers(0, 20)), min_size=1, max_size=12))

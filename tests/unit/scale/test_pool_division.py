@@ -340,9 +340,9 @@ def test_an_old_want_that_is_sent_again_keeps_no_job_in_the_pool_that_has_ended(
     assert site.executors["orders"] == 6 and site.grants.of("payments") == JobGrant("shared")
 
 
-def send(site, job, at, executors=4, running=1, pool="shared"):
+def send(site, job, at, executors=4, running=1, pool="shared", seen_at=None):
     late = [9.0, 6.0, 4.0, 2.0, 1.0, 0.0]
-    said = PoolWant(job, at, at, 1.0, pool, executors, running, 1, 1, late, 1.0, [], [])
+    said = PoolWant(job, at, at, 1.0, pool, executors, running, 1, 1, late, 1.0, [], [], seen_at=seen_at)
     site.topic.send(job, encode(said), at)
 
 
@@ -366,6 +366,32 @@ def test_an_agent_with_narrower_bounds_has_what_it_has_and_the_others_the_rest(s
         site.division.tick(NOW + at)
     assert site.grants.of("payments").executors == 3
     assert "once orders has given them up" in site.grants.of("payments").reason
+
+
+def test_a_want_tells_of_when_its_metrics_have_the_executors_and_never_of_later_than_it_was_said(site):
+    for measured, seen_at in ((NOW + 1, NOW + 1), (NOW + 4, NOW + 2)):
+        sample = metric(job="orders", time=NOW, wall_time=measured, arrival_rps=300.0, executors=1)
+        scaler = Scaler("orders", CONTRACTS["orders"], "reactive", "act", granted=site.grants.of("orders"))
+        _, said = scaler.step(None, [row("metrics", sample)], NOW + 2, NOW + 2)
+        (want,) = [message for topic, _, message in said if topic == "wants"]
+        assert (want.wall_time, want.seen_at) == (NOW + 2, seen_at)
+
+
+def test_what_was_seen_before_a_cut_gives_nobody_executors_that_still_run(site):
+    site.file.write_text(POOL.replace("{weight: 4}", "{weight: 4, floor: 3}"))
+    for at in range(1, 12):
+        send(site, "orders", NOW + at, 4, running=4)
+        send(site, "payments", NOW + at, 1)
+        site.division.tick(NOW + at)
+    for at in range(12, 20):
+        send(site, "orders", NOW + at, 4, running=3, seen_at=NOW + min(at - 5, 11))
+        send(site, "payments", NOW + at, 3)
+        site.division.tick(NOW + at)
+        assert (site.grants.of("orders").executors, site.grants.of("payments").executors) == (3, 2)
+    send(site, "orders", NOW + 20, 4, running=3, seen_at=NOW + 19)
+    send(site, "payments", NOW + 20, 3)
+    site.division.tick(NOW + 20)
+    assert site.grants.of("payments").executors == 3
 
 
 def test_a_job_that_is_added_has_time_to_speak_before_anything_is_given_away(site):
@@ -618,6 +644,29 @@ def test_a_hook_is_not_asked_about_a_job_that_joins_with_replays_and_is_to_keep_
     site.topic.send("orders", encode(said), NOW)
     site.division.tick(NOW + 1)
     assert not site.division.hooks.asked and site.grants.of("orders")[:3] == ("shared", 2, 3)
+
+
+def test_a_cut_that_a_hook_was_asked_about_counts_from_its_answer_on(tmp_path, monkeypatch, hook):
+    veto = f"veto: {{url: 'http://127.0.0.1:{hook.port}/', timeout_s: 10}}\n"
+    site = Site(tmp_path, monkeypatch, POOL.replace("{weight: 4}", "{weight: 4, floor: 3}") + veto)
+
+    def tick(at, running, asked):
+        send(site, "orders", NOW + at, 4, running=running)
+        send(site, "payments", NOW + at, asked)
+        site.division.tick(NOW + at)
+        return [one.answer for one in site.division.hooks.asked.values()]
+
+    for at in range(1, 12):
+        wait(tick(at, 1, 1))
+    assert site.grants.of("orders").executors == 4
+    hook.status = None
+    (answer,) = tick(12, 3, 3)  # its fourth starts meanwhile
+    tick(13, 3, 3)
+    hook.status = 204
+    hook.release.set()
+    wait([answer])
+    assert tick(14, 3, 3) == [], "nothing more to ask: the fourth may be there"
+    assert [site.grants.of(job).executors for job in JOBS] == [3, 2]
 
 
 @pytest.mark.parametrize("status", [500, 302])
