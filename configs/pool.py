@@ -179,23 +179,28 @@ def read_pools(folder: Path, contracts: Mapping[str, Contract]) -> tuple[dict[st
     return {name: pool for name, pool in pools.items() if name not in errors}, errors
 
 
+def floor_cores(pool: ClusterPool, contracts: Mapping[str, Contract]) -> dict[str, int]:
+    """Return the cores that each job of a pool has a right to, by name; without those that have no contract."""
+    known = {job: (one, contracts[job].executors) for job, one in pool.jobs.items() if job in contracts}
+    return {job: max(one.floor, bounds.min) * bounds.cores for job, (one, bounds) in known.items()}
+
+
 def _list_wrong(pool: ClusterPool, name: str, contracts: Mapping[str, Contract]) -> Iterator[tuple[Key, str]]:
     """What does not go together: keys, and their values with the reason and the remedy."""
     if pool.name != name:
         yield ("name",), f"={pool.name!r}: the file's name and the pool's must be one. Rename one of them."
     if not JOB_NAME.pattern.fullmatch(pool.name):  # messages have it where others have a job's
         yield ("name",), f"={pool.name!r}: {JOB_NAME.words} are expected. Rename the file and the pool."
-    cores, memory_gb = 0, 0.0
+    cores, memory_gb = sum(floor_cores(pool, contracts).values()), 0.0
     for job, stated in pool.jobs.items():
         if (contract := contracts.get(job)) is None:
             yield ("jobs", job), f": the job has no contract. Add configs/contracts/{job}.yaml, or take it out."
             continue
         bounds = contract.executors
-        least = max(stated.floor, bounds.min)
         if stated.floor > bounds.max:
             what = f"={stated.floor}: its contract allows {bounds.max} executors. State as many or fewer."
             yield ("jobs", job, "floor"), what
-        cores, memory_gb = cores + least * bounds.cores, memory_gb + least * stated.memory_gb
+        memory_gb += max(stated.floor, bounds.min) * stated.memory_gb
     floors = "floors (and the least executors of their contracts)"
     if cores > pool.cores:
         yield ("cores",), f"={pool.cores}: the jobs' {floors} come to {cores} cores. Lower floors, or take a job out."

@@ -57,7 +57,8 @@ def take_stock(pool: ClusterPool, memory: PoolMemory, wants: Mapping[str, Want],
         occupied = held[job].occupied
         wants[job] = replace(wants[job], executors=occupied, needed=0, least=occupied, ahead=(), replay=0)
     claims = {job: _claim(pool, want, held[job]) for job, want in wants.items()}
-    kept_back = sum(claim.floor * claim.size.cores for claim in claims.values())
+    absent = (memory.floors.get(job, 0) for job in pool.jobs if job not in claims)  # they may start at any time
+    kept_back = sum(claim.floor * claim.size.cores for claim in claims.values()) + sum(absent)
     whole = PoolSize(cores_left(pool.cores, pool.quota, memory, kept_back, now), pool.memory_gb or 0.0)
     return PoolStock(whole, wants, claims, held, keeps)
 

@@ -114,6 +114,7 @@ class PoolMemory:
         hour_s, day_s: core-seconds taken in the present hour and day.
         cut_at: by job, when it was last granted fewer than before, epoch seconds: what it has given up of them is told
             by what was seen later.
+        floors: cores that each job has a right to, by job, also of those that have not spoken.
     """
 
     held: Mapping[str, HeldGrant] = field(default_factory=dict)
@@ -121,6 +122,7 @@ class PoolMemory:
     hour_s: float = 0.0
     day_s: float = 0.0
     cut_at: Mapping[str, float] = field(default_factory=dict)
+    floors: Mapping[str, int] = field(default_factory=dict)
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> PoolMemory:
@@ -141,7 +143,8 @@ class PoolMemory:
         cut_at = {} if at is None else dict.fromkeys(held, at)  # older files do not tell: no later than that
         if "cut_at" in kept:
             cut_at = {job: float(when) for job, when in kept["cut_at"].items()}
-        return cls(held, at, float(kept["hour_s"]), float(kept["day_s"]), cut_at)
+        floors = {job: int(cores) for job, cores in kept.get("floors", {}).items()}
+        return cls(held, at, float(kept["hour_s"]), float(kept["day_s"]), cut_at, floors)
 
 
 def executors_needed(observed: float | None, forecast: float | None, most: float) -> int:

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from configs.bounds import DAY_S
 from configs.contract import Contract
-from configs.pool import ClusterPool
+from configs.pool import ClusterPool, floor_cores
 from configs.settings import Settings
 from models.pool.ahead import PoolShortage
 from models.pool.divide import expected_shortage, grant
@@ -177,7 +177,7 @@ class PoolDivision:
         if any(job not in wants and job not in held and now - at < FIRST_S for job, at in joined.items()):
             stands = tell_pool(pool, before, wants, {}, None, now, state="waits", problem=problem)
             return granted, before, stands, []
-        before = replace(before, held=held)
+        before = replace(before, held=held, floors=floor_cores(pool, self._contracts()))
         before, may, lines = self._take_answer(pool, before, now)
         granted |= may
         after, divided = grant(pool, before, wants, now)

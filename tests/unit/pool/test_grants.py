@@ -344,6 +344,19 @@ def test_a_quota_is_used_as_it_is_needed_and_its_floors_last_to_the_end():
     assert 3.9 * HOUR_S < memory.hour_s <= 4 * HOUR_S
 
 
+def test_a_quota_is_not_overspent_by_a_job_that_starts_late_and_is_all_used_where_it_does_not():
+    stated, hour = pool(8, quota=Quota(hourly_core_hours=3)), NOW - NOW % HOUR_S
+    for begins in (3000, math.inf):
+        memory, running = PoolMemory(floors={"orders": 1, "payments": 1}), {"orders": 4}
+        for at in range(0, 3600, 5):
+            if at == begins:
+                running["payments"] = 1
+            wants = {job: want(job, at=hour + at, running=many) for job, many in running.items()}
+            memory, granted = grant(stated, memory, wants, hour + at)
+            running = has(granted)
+        assert 2.9 * HOUR_S < memory.hour_s <= 3 * HOUR_S
+
+
 def test_what_ran_while_nobody_divided_is_charged_to_those_too_that_have_not_spoken_since():
     memory = PoolMemory({"orders": HeldGrant(3, (), 2, 0, 3), "payments": HeldGrant(1, (), 1, 0, 1)}, NOW - 600)
     after, _ = grant(pool(9), memory, {"payments": want("payments", running=2)}, NOW)
@@ -393,7 +406,7 @@ def test_a_forecast_that_has_ended_ends_nobodys_and_who_is_silent_needs_what_it_
 
 
 def test_its_memory_comes_back_from_json():
-    memory = PoolMemory({"orders": HeldGrant(3, (NOW,), 2, 1, 4)}, NOW, 5.0, 6.0, {"orders": NOW - 9})
+    memory = PoolMemory({"orders": HeldGrant(3, (NOW,), 2, 1, 4)}, NOW, 5.0, 6.0, {"orders": NOW - 9}, {"rides": 2})
     assert PoolMemory.from_json_values(asdict(memory)) == memory
     older = {"held": {"orders": [3, [NOW], 2]}, "at": NOW, "hour_s": 5.0, "day_s": 6.0}
     assert PoolMemory.from_json_values(older) == PoolMemory(

@@ -14,6 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from configs.bounds import HOUR_S
 from configs.contract import Contract, Executors
 from configs.pool import Veto
 from configs.settings import load
@@ -22,10 +23,11 @@ from models.policy.live.replay import replay_decision
 from models.policy.replays.kept import ReplayControl
 from models.pool import divide
 from models.pool.state import PoolState
+from models.pool.wants import PoolMemory
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import BrokerError
 from pipelines.scale import pools
-from pipelines.scale.grants import Grants, JobGrant, grants_file, take_grant
+from pipelines.scale.grants import Grants, JobGrant, KeptGrants, grants_file, take_grant
 from pipelines.scale.pool import telling
 from pipelines.scale.pool.veto import ask_veto
 from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
@@ -366,6 +368,17 @@ def test_an_agent_with_narrower_bounds_has_what_it_has_and_the_others_the_rest(s
         site.division.tick(NOW + at)
     assert site.grants.of("payments").executors == 3
     assert "once orders has given them up" in site.grants.of("payments").reason
+
+
+def test_a_quota_is_kept_back_for_the_floor_of_a_job_that_has_not_started(tmp_path, monkeypatch):
+    site = Site(tmp_path, monkeypatch, POOL.replace("{weight: 4}", "{floor: 3}") + "quota: {hourly_core_hours: 4}\n")
+    to_come = HOUR_S - NOW % HOUR_S
+    site.grants.write(KeptGrants({}, {"shared": PoolMemory({}, NOW, 4 * HOUR_S - 4 * to_come)}))
+    for at in range(1, 20):
+        send(site, "orders", NOW + at, 5)
+        site.division.tick(NOW + at)
+    last = site.told.of["shared"][-1]
+    assert last.state == "divided" and 4 <= last.usable < 5, "three for it, one for orders, and what was not used"
 
 
 def test_a_want_tells_of_when_its_metrics_have_the_executors_and_never_of_later_than_it_was_said(site):
