@@ -135,12 +135,12 @@ def _blend(state: Any, mood: int, h: int, forecasts: Any) -> float:
 @numba.njit(inline="always")
 def _cover(state: Any, row: int, h: int, value: float, oldest: int) -> None:
     """Do `Conformal.score` for one step ahead, whose forecast lies in that row."""
-    miss, scale, fresh = value - state.centres[row, h], state.scales[row, h], math.nan
+    miss, scale = value - state.centres[row, h], state.scales[row, h]
     known = math.isfinite(miss) and state.units[row, h] > 0  # of a load of 0 errors have no unit
-    if scale > 0:
+    if scale > 0:  # else the slot keeps its error: weeks of rest would empty them all
         fresh = miss / scale
-    state.known[h] = replace_sorted(state.ordered[h], state.known[h], state.errors[oldest, h], fresh)
-    state.errors[oldest, h] = fresh
+        state.known[h] = replace_sorted(state.ordered[h], state.known[h], state.errors[oldest, h], fresh)
+        state.errors[oldest, h] = fresh
     if known:
         state.seen[h] += 1
         for i in range(2):

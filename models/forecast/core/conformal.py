@@ -95,8 +95,9 @@ class Conformal:
     def score(self, spread: ConformalState, value: float) -> ConformalState:
         """Return the state after comparing one more outcome with the quantiles issued 1 to H steps before.
 
-        Errors (the newest 1000) and their sizes are renewed; each level q is moved, within `bounds`, by −0.005 · (1 −
-        q) where the outcome was at or under its quantile, else by +0.005 · q. Called once per step, before `quantiles`.
+        Errors (the newest 1000) and their sizes are renewed; where one has no size, as at rest, the oldest is kept in
+        its place. Each level q is moved, within `bounds`, by −0.005 · (1 − q) where the outcome was at or under its
+        quantile, else by +0.005 · q. Called once per step, before `quantiles`.
 
         Args:
             spread: before; it is not changed.
@@ -106,7 +107,7 @@ class Conformal:
         miss, unit = value - spread.centres[back], spread.units[back]
         known = np.isfinite(miss) & (unit > 0)  # of a load of 0 errors have no unit
         scale = spread.scales[back]
-        fresh = np.divide(miss, scale, out=np.full(miss.shape, np.nan), where=scale > 0)
+        fresh = np.divide(miss, scale, out=spread.errors[0].copy(), where=scale > 0)
         errors = np.vstack([spread.errors[1:], fresh])
         count = spread.count + known
         share = np.maximum(self.shares[:, None], 1 / np.maximum(count, 1.0))

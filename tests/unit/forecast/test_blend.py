@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.blend.blend import Blend
+from models.forecast.core.conformal import KEPT
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.selection.backtest import roll
@@ -80,6 +81,13 @@ def test_after_days_without_any_record_the_first_load_is_forecast_as_it_is():
     made = np.stack(stepped(values)[1])
     assert (made[:72] == 0).all() and (np.diff(made, axis=-1) >= 0).all()
     assert made[72:].max() < 3 * values.max()  # an error of a load of 0 has no unit, and would count as a million
+
+
+def test_after_weeks_without_any_record_the_first_load_is_forecast_with_a_spread():
+    track = BLEND.begin(series(np.concatenate([load(400), np.zeros(KEPT + 100)])))
+    for value in load(12, seed=2):
+        track.step(float(value))
+        assert (np.ptp(track.quantiles, axis=1) > 0.1 * value).all()
 
 
 @pytest.mark.parametrize("share", [0.0, 0.02])

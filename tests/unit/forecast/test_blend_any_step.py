@@ -9,6 +9,7 @@ from online_cases import load, spoilt
 
 from configs.bounds import DAY_S
 from models.forecast.blend.blend import Blend
+from models.forecast.core.conformal import KEPT
 from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.series import Series
 from models.forecast.online import Online
@@ -59,12 +60,13 @@ def test_a_load_that_begins_with_zeros_is_read_alike():
     assert_same_at_once_and_stepped(Task(3600.0, 12, (0.1, 0.5, 0.9)), 96, 3, silent=40)
 
 
-def test_a_load_that_rests_for_two_days_is_read_alike():
+@pytest.mark.parametrize("rest", [50, KEPT + 50])
+def test_a_load_that_rests_for_days_or_weeks_is_read_alike(rest):
     task = Task(3600.0, 12, (0.1, 0.5, 0.9))
-    values = jumpy(task, 200, 3)
-    values[100:150] = 0.0
+    values = jumpy(task, 150 + rest, 3)
+    values[100 : 100 + rest] = 0.0
     mine = stepped(task, values)
-    for at in (140, 160, 200):
+    for at in (90 + rest, 110 + rest, 150 + rest):
         said = PlainBlend(task).begin(Series(0.0, 3600.0, values[:at])).quantiles
         np.testing.assert_allclose(mine[at - 1], said, rtol=1e-6, atol=1e-6 * np.nanmax(values))
 

@@ -85,3 +85,16 @@ def test_only_the_newest_errors_are_kept():
     for i in range(KEPT + 50):
         spread, _ = conformal.quantiles(conformal.score(spread, 100.0 + i % 3), np.array([100.0]), 100.0, i + 1)
     assert spread.errors.shape == (KEPT, 1) and spread.count[0] == KEPT + 49
+
+
+def test_what_has_no_size_leaves_no_room_for_what_has():
+    conformal = Conformal(2, LEVELS, 24)
+    spread = conformal.start()
+    for i in range(KEPT):
+        spread, _ = conformal.quantiles(conformal.score(spread, 100.0 + i % 3), np.full(2, 100.0), 100.0, i + 1)
+    for i in range(KEPT, 2 * KEPT + 50):
+        spread, quantiles = conformal.quantiles(conformal.score(spread, 0.0), np.zeros(2), 0.0, i + 1)
+        assert (quantiles == 0.0).all()
+    assert np.isfinite(spread.errors).sum(axis=0).min() > KEPT - 10
+    _, back = conformal.quantiles(spread, np.full(2, 100.0), 100.0, 2 * KEPT + 51)
+    assert (np.ptp(back, axis=1) > 0.5).all()
