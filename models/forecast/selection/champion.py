@@ -76,7 +76,7 @@ class ChampionChoice:
         name: of the candidate.
         forecaster: fitted to the whole history.
         trials: of every candidate that could be fitted to the older steps, simplest first; empty where the history is
-            too short.
+            too short, or no record came in its newest steps.
         skipped: by name, why a candidate could not be fitted.
     """
 
@@ -90,9 +90,9 @@ def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], 
     """Choose which candidate is to serve: fit each to the older steps, score it on the newest, refit the winner on all.
 
     The newest fifth of the history, at most 1000 steps, is held out; with fewer than 24 there, or less than half a day,
-    the default is taken without a trial. Another candidate wins only if significantly better than the default
-    (`Trial.significantly_better`), or if the default has no score. A candidate whose fit raises SeriesError is skipped;
-    any other error comes through.
+    or no load above 0, the default is taken without a trial. Another candidate wins only if significantly better than
+    the default (`Trial.significantly_better`), or if the default has no score. A candidate whose fit raises SeriesError
+    is skipped; any other error comes through.
 
     Args:
         task: what is forecast.
@@ -111,7 +111,8 @@ def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], 
     held = min(int(NEWEST * len(history)), MOST)
     trials: dict[str, Trial] = {}
     skipped: dict[str, str] = {}
-    if held >= max(FEWEST, task.day // 2):
+    # Of nothing, a repetition errs by exactly 0, and would be surely better than what errs by a rounding.
+    if held >= max(FEWEST, task.day // 2) and (history.values[-held:] > 0).any():
         older, newest = history.split(held)
         for name, fit in candidates.items():
             try:

@@ -62,8 +62,8 @@ def train_challenger(
     but at least 48 (`LEAST_HELD`); on these it is compared with the champion (the version that serves). Where the job
     has no champion, the seasonal naive forecast is registered and made champion first; else `champion` does not move.
     The run gets parameters, metrics, plots, `card.md`, and the scores of versions that have served
-    (`score_served_versions`); its tag `outcome` says in words which challenger was registered, or why none was, e.g.
-    for fewer than `training.minimum_steps` known steps, or than 24 (`FEWEST`) among those held out. Blocks for minutes.
+    (`score_served_versions`); its tag `outcome` says in words which challenger was registered, or why none was: under
+    `training.minimum_steps` known steps, or no record or under 24 (`FEWEST`) in those held out. Blocks for minutes.
 
     Args:
         registry: of forecasters.
@@ -130,10 +130,11 @@ def _what_lacks(training: Training, source: LakeSeries, held: Series) -> str:
     """In words, what is missing to choose and to compare; "" for nothing."""
     if source.known < training.minimum_steps:
         return f"{source.known} steps in the lake, training.minimum_steps={training.minimum_steps}"
-    if (known := int(np.isfinite(held.values).sum())) < FEWEST:
-        counted = f"{known} of the newest {len(held)} steps (training.holdout_steps) are known"
+    known = held.values[np.isfinite(held.values)]
+    if len(known) < FEWEST:
+        counted = f"{len(known)} of the newest {len(held)} steps (training.holdout_steps) are known"
         return f"{counted}, at least {FEWEST} are needed to compare on"
-    return ""
+    return "" if known.any() else f"no record came in the newest {len(held)} steps, on which all are compared"
 
 
 def _serving_champion(registry: Registry, job: str, task: Task, held: Series) -> ServingChampion:
@@ -216,7 +217,7 @@ def _describe_choice(chosen: ChampionChoice) -> str:
     trials = ", ".join(f"{name} {trial.loss:.4g}" for name, trial in chosen.trials.items())
     skipped = "".join(f" Not tried: {name} ({reason})." for name, reason in chosen.skipped.items())
     if not trials:
-        return f"Too few steps to compare on: {chosen.name} by default.{skipped}"
+        return f"Too few steps, or none with a record, to compare on: {chosen.name} by default.{skipped}"
     return f"Chosen by rolling origin, loss in records/s: {trials}.{skipped}"
 
 

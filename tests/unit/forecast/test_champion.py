@@ -88,6 +88,12 @@ def test_with_too_little_to_compare_the_default_is_taken():
     assert choice.name == "blend" and choice.trials == {}
 
 
+def test_while_no_record_comes_the_default_is_taken():
+    candidates = NAIVE | {"blend": lambda task, history: Blend(task)}
+    choice = choose_champion(TASK, hours(np.where(np.arange(600) < 240, season(600), 0.0)), candidates, "blend")
+    assert choice.name == "blend" and choice.trials == {}
+
+
 def test_a_candidate_that_cannot_be_fitted_is_left_out_and_says_why():
     def fit(task, history):
         raise SeriesError("too short for me")

@@ -104,6 +104,16 @@ def test_nobody_is_challenged_on_a_few_known_steps():
     assert outcome(registry, with_gap(24)).startswith("challenger version 2")
 
 
+def test_nobody_is_challenged_while_no_record_comes():
+    registry, whole, at = Registry(), series(200), np.arange(200)
+    assert outcome(registry, Series(whole.start, STEP, np.where(at < 152, whole.values, 0.0))) == (
+        "no challenger: no record came in the newest 48 steps, on which all are compared"
+    )
+    assert registry.registered == []
+    one = Series(whole.start, STEP, np.where((at < 152) | (at == 170), whole.values, 0.0))
+    assert outcome(registry, one).startswith("challenger version 2")
+
+
 @pytest.mark.parametrize(
     ("asked", "steps", "learned_from"), [(96, 200, 152), (96, 300, 240), (96, 800, 704), (48, 800, 752), (24, 200, 176)]
 )
