@@ -223,7 +223,7 @@ class AgentTraining(Section):
     transitions: int = Field(300_000, ge=800)
     fine_transitions: int = Field(100_000, ge=300)
     knobs: int = Field(16, ge=2)
-    seeds: Count = 4
+    seeds: int = Field(4, ge=3)
     gain: Share = 0.03
     seed: Whole = 7
 

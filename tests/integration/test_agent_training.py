@@ -35,7 +35,7 @@ from tidecast.messages import ContractText, MetricSample, encode
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
-TRAINING = AgentTraining(transitions=800, fine_transitions=300, knobs=2, seeds=1)
+TRAINING = AgentTraining(transitions=800, fine_transitions=300, knobs=2, seeds=3)
 CONTRACT = Contract(job="orders", error_budget=0.05, planning=Planning(lead_s=225, hold_s=30))
 """Where executors take so long, policies look every 15 s, and fewer decisions are simulated than of a quick job."""
 TWIN = TwinJob(overhead_s=0.3, per_record_s=0.01, most=6, startup_s=(20.0,), latency_target_s=CONTRACT.latency_target_s)

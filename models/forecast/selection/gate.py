@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from models.forecast.core.bootstrap import ratio_bound
+from models.forecast.core.bootstrap import independent_bound
 from models.forecast.core.series import Floats
 
 
@@ -37,14 +37,15 @@ class Rival:
         """Build a rival from its costs and those of the challenger on the same rows.
 
         Args:
-            mine: (T,) costs of the challenger, at least 0; a row that is not finite in either array is left out.
+            mine: (T,) costs of the challenger, at least 0, of rows that know nothing of each other, such as seeds; one
+                that is not finite in either array is left out.
             theirs: (T,) costs of the rival, in the same unit.
             max_ratio: greatest bound that passes.
             rivals: number of comparisons made, for the Bonferroni correction.
 
         Returns:
-            The rival with its mean cost and `ratio_bound`. With one known row that bound is the plain ratio; with none,
-            or where that one cost of the rival is not above 0, it is NaN.
+            The rival with its mean cost and `ratio_bound` (`core.bootstrap.independent_bound`); with fewer than two
+            known rows it is NaN.
 
         Raises:
             ValueError: the arrays differ in length.
@@ -52,8 +53,8 @@ class Rival:
         known = [(a, b) for a, b in zip(mine.tolist(), theirs.tolist(), strict=True) if math.isfinite(a + b)]
         cost = sum(b for _, b in known) / len(known) if known else math.nan
         if len(known) < 2:
-            return cls(cost, known[0][0] / known[0][1] if known and known[0][1] > 0 else math.nan, max_ratio)
-        return cls(cost, ratio_bound(mine, theirs, rivals), max_ratio)
+            return cls(cost, math.nan, max_ratio)
+        return cls(cost, independent_bound(mine, theirs, rivals), max_ratio)
 
 
 def decide_promotion(cost: float, rivals: Mapping[str, Rival], where: str = "") -> Verdict:

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from models.forecast.core.bootstrap import few_steps_bound, ratio_bound, rmse_ratio
+from models.forecast.core.bootstrap import few_steps_bound, independent_bound, ratio_bound, rmse_ratio
 from models.forecast.core.series import SeriesError
 
 
@@ -70,3 +70,22 @@ def test_few_steps_of_zeros_and_unknown_ones():
     assert few_steps_bound(nothing, np.ones(48)) == 0.0 and few_steps_bound(np.ones(48), nothing) > 1
     with pytest.raises(SeriesError, match="3 pairs of errors; at least 4"):
         few_steps_bound(gap, gap)
+
+
+@pytest.mark.parametrize(("pairs", "rivals"), [(3, 1), (4, 1), (4, 2)])
+def test_of_equally_dear_policies_as_few_pass_on_a_few_seeds_as_are_meant_to(pairs, rivals):
+    """By the percentile of blocks one in five of four pairs does."""
+    generator, cases = rng(), 4000
+    days = 10 * (1 + 0.1 * generator.normal(size=(cases, 1, pairs)))  # a seed is dear for both, or cheap
+    costs = days * (1 + 0.05 * generator.normal(size=(cases, 2, pairs)))
+    passed = np.mean([independent_bound(mine, theirs, rivals) < 1 for mine, theirs in costs])
+    assert passed == pytest.approx(0.025 / rivals, rel=0.4)
+
+
+def test_pairs_that_differ_by_a_factor_alone_are_sure_and_zeros_say_nothing():
+    costs, nothing = np.array([8.0, 10.0, 9.0, 12.0]), np.zeros(4)
+    assert independent_bound(0.9 * costs, costs) == pytest.approx(0.9)
+    assert independent_bound(nothing, nothing) == 1.0 and independent_bound(nothing, costs) == 0.0
+    assert independent_bound(costs, nothing) > 1
+    with pytest.raises(SeriesError, match="1 pairs of errors; at least 2"):
+        independent_bound(np.array([1.0, np.nan]), np.array([1.0, 1.0]))

@@ -53,6 +53,7 @@ def held(hours, gain=0.0):
         ({"dqn": 50.0, "hpa": 9.0, "forecast": math.nan}, True, "nobody to compare with"),
         ({"dqn": math.nan, "forecast": 12.0}, False, "no setting that keeps to it"),
         ({"dqn": [9.0, 9.0, 12.0, 9.5], "mpc": 10.0}, False, "not surely low enough"),  # cheaper in the mean, by luck
+        ({"dqn": [9.9, 9.4, 9.8, 9.9], "mpc": 10.0}, False, "not surely low enough"),  # with each, but one by far
     ],
 )
 def test_an_agent_serves_if_it_is_surely_no_dearer_than_anybody_of_ours(hours, promoted, word):
@@ -160,3 +161,8 @@ def test_the_fewest_transitions_that_settings_allow_teach_something():
         assert (length.learner.steps - 1) * length.groups * length.runs < least
         with pytest.raises(ValidationError):
             AgentTraining(**{name: least - 1})
+
+
+def test_fewer_than_three_seeds_are_refused():
+    with pytest.raises(ValidationError, match="greater than or equal to 3"):
+        AgentTraining(seeds=2)
