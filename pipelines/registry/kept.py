@@ -10,9 +10,9 @@ from configs.settings import Settings, load
 from pipelines.deployment import deployment_name
 from pipelines.registry.artifacts import RegistryError
 from pipelines.registry.forecasters import PEAKS
-from pipelines.registry.overview import all_pages, job_and_kind
+from pipelines.registry.overview import job_and_kind
 from pipelines.registry.owned import KIND, TRAINED_BY, TRAINED_IN, deployment
-from pipelines.registry.tracking import as_registry_error, open_store
+from pipelines.registry.tracking import all_pages, as_registry_error, open_store
 from pipelines.registry.way_back import ROLLED_BACK
 
 if TYPE_CHECKING:

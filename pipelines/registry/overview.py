@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.settings import Settings
 from pipelines.registry.agents import AgentRegistry
 from pipelines.registry.forecasters import Registry
 from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
-from pipelines.registry.tracking import as_registry_error, open_store
+from pipelines.registry.tracking import all_pages, as_registry_error, open_store
 from tidecast.fields import JOB_NAME
 
 if TYPE_CHECKING:
@@ -19,8 +19,6 @@ if TYPE_CHECKING:
 
 KINDS = tuple(store.what for store in (Registry, AgentRegistry, PlacementRegistry, PerformanceRegistry))
 """What models are registered of a job, as their names end."""
-PAGE = 1000
-"""Models or versions in an answer of MLflow."""
 FEW = 20
 """Changed models at most that are asked for one by one; of more, the versions of all models take fewer requests."""
 WHOLE_S = 3600.0
@@ -110,16 +108,6 @@ def _versions(client: MlflowClient, names: Collection[str]) -> dict[str, list[An
             if version.name in found:
                 found[version.name].append(version)
     return found
-
-
-def all_pages(search: Any, condition: str) -> Iterator[Any]:
-    """Yield all that a search of MLflow finds, page after page."""
-    page = None
-    while True:
-        found = search(condition, max_results=PAGE, page_token=page)
-        yield from found
-        if not (page := found.token):
-            return
 
 
 def job_and_kind(name: str) -> tuple[str, str] | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from configs.settings import Settings
 from pipelines.deployment import NAME, deployment_name
 from pipelines.registry.artifacts import ForeignModelError
-from pipelines.registry.tracking import as_registry_error, open_store
+from pipelines.registry.tracking import all_pages, as_registry_error, open_store
 from tidecast.fields import job_name
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ class OwnedModels:
             MessageError: no job can have the name.
         """
         with as_registry_error(f"MLflow at {self._uri}"):
-            found = self._client.search_model_versions(f"name = '{self.model_name(job)}'")
+            found = [*all_pages(self._client.search_model_versions, f"name = '{self.model_name(job)}'")]
         return sorted(found, key=lambda v: int(v.version))
 
     def _has_none(self, job: str, error: MlflowException) -> bool:

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from configs.errors import without_logins
@@ -20,6 +20,8 @@ if TYPE_CHECKING:
     from mlflow import MlflowClient
     from mlflow.exceptions import MlflowException
 
+PAGE = 1000
+"""Models or versions in an answer of MLflow."""
 LOGIN = ("MLFLOW_TRACKING_USERNAME", "MLFLOW_TRACKING_PASSWORD")
 _OTHER_LOGIN = f"Set {', '.join(LOGIN)} of a user who may, or MLFLOW_TRACKING_TOKEN."
 
@@ -113,6 +115,16 @@ def open_store(settings: Settings) -> tuple[MlflowClient, str, str]:
     ):
         client = mlflow.MlflowClient(uri)  # makes a new store
         return client, uri, _experiment_id(client, settings.mlflow.experiment, artifacts)
+
+
+def all_pages(search: Any, condition: str) -> Iterator[Any]:
+    """Yield all that a search of MLflow finds, page after page."""
+    page = None
+    while True:
+        found = search(condition, max_results=PAGE, page_token=page)
+        yield from found
+        if not (page := found.token):
+            return
 
 
 def _with_login_set(uri: str) -> str:

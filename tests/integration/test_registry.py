@@ -92,6 +92,14 @@ def test_of_many_versions_a_training_reads_the_newest_alone(registry, monkeypatc
     assert [version.version for version in read] == [10, 10]
 
 
+def test_of_more_versions_than_an_answer_holds_all_are_listed(registry, monkeypatch):
+    made, search = [int(put(registry, "paged", Naive(TASK))) for _ in range(5)], registry._client.search_model_versions
+    monkeypatch.setattr(
+        registry._client, "search_model_versions", lambda *asked, **more: search(*asked, **more | {"max_results": 2})
+    )
+    assert [version.version for version in registry.versions("paged")] == made
+
+
 def test_a_version_of_a_model_that_was_made_anew_is_another_champion(registry):
     put(registry, "anew", Naive(TASK), alias="champion")
     before = registry.champions()["anew"]

@@ -93,7 +93,7 @@ def test_a_registry_that_goes_away_before_the_versions_are_listed_is_told_in_a_l
     monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
 
     class Client:
-        def search_model_versions(self, name):
+        def search_model_versions(self, name, max_results, page_token):
             raise MlflowException("connection refused")
 
     monkeypatch.setattr("pipelines.registry.owned.open_store", lambda settings: (Client(), "http://models", "0"))
@@ -103,9 +103,11 @@ def test_a_registry_that_goes_away_before_the_versions_are_listed_is_told_in_a_l
 
 @pytest.mark.parametrize(("there", "said"), [([2, 10, 3], "There are 2, 3, 10."), ([], "There is none yet.")])
 def test_a_version_that_is_not_there_is_told_in_a_line_with_those_that_are(monkeypatch, capsys, tmp_path, there, said):
+    from mlflow.store.entities import PagedList
+
     monkeypatch.setenv("TIDECAST_VAR", str(tmp_path))
-    found = [SimpleNamespace(version=version) for version in there]
-    client = SimpleNamespace(search_model_versions=lambda name: found)
+    found = PagedList([SimpleNamespace(version=version) for version in there], token=None)
+    client = SimpleNamespace(search_model_versions=lambda name, max_results, page_token: found)
     monkeypatch.setattr("pipelines.registry.owned.open_store", lambda settings: (client, "http://models", "0"))
     told = fails(monkeypatch, capsys, "models", "promote", "orders", "30")
     assert told == f"tidecast: orders: its forecaster has no version '30'. {said}\n"

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from mlflow.store.entities import PagedList
 
 from pipelines.registry.aliases import CHAMPION, PREVIOUS, AliasStore
 from pipelines.registry.owned import KIND
@@ -23,8 +24,8 @@ class Models(AliasStore):
     def get_model_version(self, name, version):
         return SimpleNamespace(version=version, tags=self.kept[version])
 
-    def search_model_versions(self, condition):
-        return [self.get_model_version("", version) for version in self.kept]
+    def search_model_versions(self, condition, max_results, page_token):
+        return PagedList([self.get_model_version("", version) for version in self.kept], token=None)
 
     def model_tags(self, job):
         return {}
