@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -109,11 +110,11 @@ class FileLake:
         """
         columns = ("job", "time", "span_s", "arrival_rps")
 
-        def frames() -> Iterator[pd.DataFrame]:
-            batches = self._batches("metrics", columns, [("kind", "eq", "interval")], jobs)
+        def frames(since: float) -> Iterator[pd.DataFrame]:
+            batches = self._batches("metrics", columns, [("kind", "eq", "interval"), ("time", "ge", since)], jobs)
             return (batch.to_pandas().dropna() for batch in batches)
 
-        sums = sum_records(frames() if newest_s is None else newest_frames(frames, newest_s), step_s)
+        sums = sum_records(frames(-math.inf) if newest_s is None else newest_frames(frames, newest_s), step_s)
         return loads_of_sums(sums, step_s, leave_out), self._files_of("metrics").version
 
     def read_served_forecasts(self, job: str, since: float) -> pd.DataFrame:

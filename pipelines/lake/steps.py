@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
@@ -110,11 +111,12 @@ def newest_records(records: DataFrame, span_s: float) -> DataFrame:
     return kept.where("time + span_s <= newest").drop("newest")
 
 
-def newest_frames(read: Callable[[], Iterable[pd.DataFrame]], span_s: float) -> Iterator[pd.DataFrame]:
+def newest_frames(read: Callable[[float], Iterable[pd.DataFrame]], span_s: float) -> Iterator[pd.DataFrame]:
     """Keep of frames of records what `newest_records` keeps, without Spark; one frame is held at a time.
 
     Args:
-        read: reads the frames, which it is called for twice; columns as `newest_records` takes them.
+        read: reads the frames, columns as `newest_records` takes them; called for all (−∞), then with the epoch seconds
+            before which no record that is kept begins. It may leave those out then.
         span_s: seconds of job time.
 
     Raises:
@@ -122,13 +124,16 @@ def newest_frames(read: Callable[[], Iterable[pd.DataFrame]], span_s: float) -> 
     """
     import pandas as pd
 
-    days = [pd.DataFrame({"job": [], "day": [], "covered": [], "newest": []})]
-    for frame in read():
+    parts = [pd.DataFrame({"job": [], "day": [], "covered": [], "oldest": [], "newest": []})]
+    for frame in read(-math.inf):
         ended = frame.assign(newest=frame["time"] + frame["span_s"])
         by_day = ended.groupby(["job", ended["newest"].floordiv(DAY_S).rename("day")])
-        days.append(by_day.agg(covered=("span_s", "sum"), newest=("newest", "max")).reset_index())
-    ends = _newest_ends(pd.concat(days[1:] or days))
-    for frame in read():
+        amounts = by_day.agg(covered=("span_s", "sum"), oldest=("time", "min"), newest=("newest", "max"))
+        parts.append(amounts.reset_index())
+    days = pd.concat(parts[1:] or parts)
+    ends = _newest_ends(days)
+    kept = days["newest"] > days["job"].map(ends) - span_s
+    for frame in read(float(days["oldest"][kept].min())):
         until, newest = frame["time"] + frame["span_s"], frame["job"].map(ends)
         yield frame[(until > newest - span_s) & (until <= newest)]
 
