@@ -60,7 +60,7 @@ class Planning(Section):
         metrics_age_s: with older metrics no decision is made.
         overhead_s: first guess of a batch's fixed time; learned from the batches.
         per_record_s: first guess of the service time of a record on one slot; learned likewise.
-        scaling: exponent by which capacity grows with slots (executor cores): 1 where twice the executors do twice the
+        scaling: exponent by which capacity grows with slots (tasks at once): 1 where twice the executors do twice the
             work, less where they wait for each other (0.83 for a measured Kafka mapper); best taken from a fitted twin.
         static_executors: the number that the policy `static` keeps.
         timetable_rps: load that the policy `schedule` goes by, records/s, for equal parts of the day from midnight UTC.

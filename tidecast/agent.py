@@ -77,7 +77,7 @@ def attach(
         security: kafka-python's client options for `bootstrap`, e.g. `{"security_protocol": "SASL_SSL", ...}`; default:
             those of the query's own source, where its broker is the same. An unknown one is only logged.
         executors: (least, most) that a decision may ask for, at least 1.
-        cores_per_executor: default: `spark.executor.cores`, else 1.
+        cores_per_executor: not tasks, which are so many ÷ `spark.task.cpus`; default: `spark.executor.cores`, else 1.
         source_bootstrap: Kafka broker of the topics that the query reads; default: that of its own Kafka source, else
             `bootstrap`.
         source_security: kafka-python's options for it; default: translated from the source's own `kafka.*` options.

@@ -29,8 +29,9 @@ class MetricSample:
     """One interval (`kind="interval"`, usually a second) or one micro-batch (`kind="batch"`) of a job.
 
     An interval carries arrivals and lag, measured at the broker; a batch carries what Spark reports; both carry the
-    executors. The sample covers job time `[time, time + span_s)` and was measured at `wall_time`. A back-dated history
-    record is an interval with a long span. `_rps`: records per wall second; `_s`: wall seconds (`span_s`: job's).
+    executors, and `cores`, the tasks that these run at once. The sample covers job time `[time, time + span_s)` and was
+    measured at `wall_time`. A back-dated history record is an interval with a long span. `_rps`: records per wall
+    second; `_s`: wall seconds (`span_s`: job's).
 
     Where a batch's time went: `planning_s`, `offsets_s`, `log_s` beside its tasks; summed over tasks `state_commit_s`,
     `run_s`, of that `gc_s` (garbage collection) and `sink_wait_s` (tasks of the last stage that waited), and

@@ -91,7 +91,13 @@ METRICS = (
         "tidecast_pool_division_timestamp_seconds", "gauge", "When the autoscaler last said how it stands.", ("pool",)
     ),
     Metric("tidecast_broker_up", "gauge", "Whether the broker answers: 1 or 0."),
-    Metric("tidecast_refused_records_total", "counter", "Refused records since this process began.", ("by",)),
+    Metric(
+        "tidecast_refused_records_total",
+        "counter",
+        "Records on the topic `rejects` since this process began; of a job's refused metrics autoscaler and servers "
+        "send one per reason and minute.",
+        ("by",),
+    ),
     Metric("tidecast_ingest_timestamp_seconds", "gauge", "When a topic's newest ingest began.", ("topic",)),
     Metric("tidecast_ingest_stored_records", "gauge", "Records that it stored.", ("topic",)),
     Metric("tidecast_ingest_quarantined_records", "gauge", "Records that it refused.", ("topic",)),

@@ -38,7 +38,7 @@ class Entry:
         make: builds it from its name, a contract and what it has learned (agent or timetable; None for the others).
         values: of its knob (the one parameter that a backtest sweeps), rising; empty: `knob_values` takes numbers of
             executors.
-        usual_setting: the knob's usual setting; None where the contract gives it or no vendor ships one.
+        usual_setting: the knob's usual setting; None where the contract gives it or there is none.
         interval_s: wall seconds between its own decisions; 0: at every call, None: the contract's `batch_s`.
         stricter: whether its knob (1) rises or (-1) falls towards fewer late seconds, so that the promise may steer it;
             0: nothing steers it.

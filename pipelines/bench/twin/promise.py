@@ -33,7 +33,7 @@ def measure_promise(
     loads: Sequence[str], leads_s: Sequence[float], days: float, kept: Path | None = None,
     save: Callable[[dict[str, Any]], None] = lambda figures: None,
 ) -> dict[str, Any]:  # fmt: skip
-    """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of shipped policies.
+    """Steer `mpc` by promises of 0.1, 1 and 5 %, and by the late seconds of the others' policies.
 
     Half of the loads share a simulation, in one of two processes. Before that, on few loads, while the lead time
     changes in mid run.

@@ -40,7 +40,7 @@ def test_a_promise_is_kept_without_tuning_at_about_the_cost_of_hindsight(scenari
         assert cell.leads == pytest.approx(budget * (scenario.seconds - scenario.warm_s) / 60)
     assert cells[0.05].hours <= cells[0.01].hours  # who may be late more often pays less
     assert {one.policy for one in defaults} <= {"hpa", "flink", "keda", "spark_dstream"} and defaults
-    for one in defaults:  # as many late seconds as the shipped policy had, for less
+    for one in defaults:  # as many late seconds as the other policy had, for less
         assert one.steered_late <= 1.25 * one.late and one.steered_hours < one.hours
 
 
