@@ -153,8 +153,10 @@ class Topology(Section):
         return self.clusters[other].round_trip_ms[one] if stated is None else stated
 
 
-def load_topology(name: str, folder: Path) -> Topology:
+def load_topology(name: str, folder: Path, begun: bool = False) -> Topology:
     """Read and check the topology `<folder>/<name>.yaml`.
+
+    Of one with which a job was `begun` names are as they are: an operator inside a query names no query and no topic.
 
     Raises:
         SettingsError: there is no such file, it cannot be read or is not YAML, or something in it is wrong: an unknown
@@ -166,7 +168,7 @@ def load_topology(name: str, folder: Path) -> Topology:
         known = ", ".join(sorted(file.stem for file in folder.glob("*.yaml"))) or "none"
         raise SettingsError(f"topology {name!r}: there is no {path}. Known topologies: {known}. Copy one and edit it.")
     topology, read = read_section(path, Topology, LISTED, "topology", f"name: {name}")
-    if wrong := sorted(_told(_list_wrong(topology, name), read)):
+    if wrong := sorted(_told(_list_wrong(topology, name, begun), read)):
         raise SettingsError("\n".join(f"{path.name}, line {line}: {what}" for line, what in wrong))
     return topology
 
@@ -176,11 +178,11 @@ def _told(wrong: Iterator[tuple[Key, str]], read: LinedYaml) -> Iterator[tuple[i
         yield read.line_of(key), f"{'.'.join(map(str, key))}{what}"
 
 
-def _list_wrong(topology: Topology, name: str) -> Iterator[tuple[Key, str]]:
+def _list_wrong(topology: Topology, name: str, begun: bool) -> Iterator[tuple[Key, str]]:
     """What does not go together: keys, and their values with the reason and the remedy."""
     if topology.name != name:
         yield ("name",), f"={topology.name!r}: the file's name and the job's must be one. Rename one of them."
-    yield from _wrong_names(topology)
+    yield from () if begun else _wrong_names(topology)
     known, clusters = {*topology.sources, *topology.operators}, ", ".join(topology.clusters)
     for both in {*topology.sources} & {*topology.operators}:
         yield ("operators", both), ": a source has this name, too. Rename one of them."

@@ -31,7 +31,8 @@ def main() -> None:
     try:
         importlib.import_module("pipelines.cli.app").main()
     except ImportError as error:
-        if said := _describe_stranger((error.name or "").partition(".")[0]):
+        room = (error.name or "").partition(".")[0]
+        if room != "pipelines" and (said := _describe_stranger(room)):  # that one is ours: it was found above
             sys.exit(said)
         raise
 

@@ -71,8 +71,9 @@ def attach(
         job: its name on Tidecast's topics: 1 to 64 letters, digits, dots, dashes or underscores.
         bootstrap: Kafka broker of Tidecast's topics, `host:port`; default: that of the query's own Kafka source, else
             the environment's TIDECAST_KAFKA__BOOTSTRAP.
-        mode: "observe" changes nothing in the application, "act" sets the number of its executors, "freeze" takes them
-            over and keeps their number. A message on topic `control` may narrow it, never widen it.
+        mode: "observe" changes nothing in the application (where it acted before, it keeps the number of executors),
+            "act" sets the number of its executors, "freeze" takes them over and keeps their number. A message on topic
+            `control` may narrow it, never widen it.
         clock: maps wall time to the job's time; None: wait for a replay's clock on topic `control`.
         security: kafka-python's client options for `bootstrap`, e.g. `{"security_protocol": "SASL_SSL", ...}`; default:
             those of the query's own source, where its broker is the same. An unknown one is only logged.

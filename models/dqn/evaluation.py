@@ -31,6 +31,8 @@ RIVALS = ("forecast", "mpc")
 AGENT, CHAMPION = "dqn", "champion"
 EASIER = (0.01, 0.05, 0.1, 0.2, 0.5)
 """Violations to compare at instead, where none of `RIVALS` keeps the budget."""
+FEWEST = 3
+"""Seeds with which a rival has to keep to a violation in order to be one there, as many as a training has at least."""
 
 
 def draw_trials(
@@ -168,8 +170,9 @@ def select_rivals(costs: Callable[[str], Floats], names: Iterable[str], gain: fl
         gain: share by which the agent must be cheaper than `RIVALS`; than the champion it must be no dearer.
 
     Returns:
-        Rivals by name; one whose costs are all NaN has a NaN cost and is skipped by `judge_agent`. The bound beside one
-        that keeps to the violation with a seed with which the agent does not is infinite.
+        Rivals by name; one that keeps to the violation with fewer than FEWEST (3) seeds has a NaN cost and is skipped
+        by `judge_agent`: the bound beside it would be the wider the fewer. The bound beside one that keeps to it with a
+        seed with which the agent does not is infinite.
     """
     there = [name for name in (*RIVALS, CHAMPION) if name in names]
     return {name: _beside(costs(AGENT), costs(name), most_of(name, gain), len(there)) for name in there}
@@ -179,6 +182,8 @@ def _beside(mine: Floats, theirs: Floats, max_ratio: float, rivals: int) -> Riva
     """A rival; a seed with which the agent alone has no cost must count against it."""
     if (~np.isfinite(mine) & np.isfinite(theirs)).any():
         return Rival(float(theirs[np.isfinite(theirs)].mean()), math.inf, max_ratio)
+    if np.isfinite(theirs).sum() < FEWEST:
+        return Rival(math.nan, math.nan, max_ratio)
     return Rival.compare(mine, theirs, max_ratio, rivals)
 
 

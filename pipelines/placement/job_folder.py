@@ -81,7 +81,7 @@ class JobFolder:
         kept = next(self.path.glob("*.yaml"), None) if self.began() else None
         if kept is None:
             raise SettingsError(f"{self.path}: no job was begun here. `tidecast job up NAME` begins one.")
-        return load_topology(kept.stem, self.path)
+        return load_topology(kept.stem, self.path, begun=True)
 
     def has_changed(self, topology_file: Path) -> bool:
         """Return whether a topology's file is another one than that with which the job was begun, or is no more."""

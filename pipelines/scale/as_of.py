@@ -72,7 +72,7 @@ class StoreForecasts:
         except DecodeError as error:
             return StoreReading(None, {**used, "problem": f"a value of another release: {error}"})
         used["generation"] = value.deployment
-        if not value.message:
+        if not value.message or value.doubted:  # an earlier release stored those of it
             missing = f"{value.imputed} windows before it were missing"
             return StoreReading(None, {**used, "problem": missing if value.doubted else value.reason})
         try:

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from configs.contract import Contract
 from configs.planning import Executors
 from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
@@ -84,6 +85,18 @@ def pool_want(want: Want, pool: str, memory: Memory, now: float) -> PoolWant:
         list(want.late_s), want.budget_left, until, ahead, want.replay, want.needed,
         want.seen_at,
     )  # fmt: skip
+
+
+def kept_want(contract: Contract, pool: str, memory: Memory, now: float) -> PoolWant | None:
+    """Return what a job wants of its pool for which nothing is decided: what is there; None where that is not known.
+
+    A pool that hears nothing of it would give its executors to others after a while, as if its driver had ended.
+    """
+    if (there := memory.executors) is None:
+        return None
+    late_s, cores = (0.0,) * (there + 1), contract.executors.cores
+    want = Want(contract.job, now, there, there, cores, there, late_s, 1.0, seen_at=min(memory.metric_at or now, now))
+    return pool_want(want, pool, memory, now)
 
 
 def take_grant(

@@ -19,7 +19,7 @@ from models.policy.replays.executors import add_executors, kept_running, with_re
 from models.policy.replays.relief import keep_for_relief, with_relief
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.grants import JobGrant, pool_want, room_for_replays, take_grant
+from pipelines.scale.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
 from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after
 from pipelines.serve.step.samples import fields_by_name, read_sample
@@ -78,7 +78,7 @@ class Scaler:
         memory, has_interval, refused = self.update_memory(memory, rows, max(now, memory.beat_at or now))
         memory, rejected = rejects_after(self.job, memory, refused, now)
         if two_report(self.job, memory, now):
-            decision = None
+            decision, self._want = None, self.granted and kept_want(self.contract, self.granted.pool, memory, now)
         elif has_interval:
             memory, decision = self.decide(self.read_store(memory, batch_s), now)
         else:

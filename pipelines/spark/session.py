@@ -122,6 +122,7 @@ def cluster_session(
         **(DELTA if delta else {}),
         **(PROMPT if prompt else {}),
         "spark.executor.cores": str(executors.cores),
+        "spark.task.cpus": "1",  # the contract's cores are slots, whatever spark-defaults.conf says for other jobs
         "spark.cores.max": str(executors.max * executors.cores),
         "spark.executor.memory": settings.spark.executor_memory,
         "spark.driver.memory": settings.spark.driver_memory,

@@ -58,7 +58,8 @@ def _judge(run: TrackedRun, result: TraceResult, allowed: float, gain: float) ->
     rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, gain)
     run.metrics({"gate.violation": allowed})
     run.metrics({f"gate.{name}": one.ratio_bound for name, one in rivals.items() if math.isfinite(one.ratio_bound)})
-    run.metrics({f"hours.{name}": cost for name, cost in costs.items() if math.isfinite(cost)})
+    skipped = {name for name, one in rivals.items() if math.isnan(one.cost)}  # for `decide_on_challenger`, too
+    run.metrics({f"hours.{name}": cost for name, cost in costs.items() if name not in skipped and math.isfinite(cost)})
     return judge_agent(costs[AGENT], rivals, allowed).reason
 
 

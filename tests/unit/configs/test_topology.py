@@ -93,3 +93,10 @@ def test_a_job_whose_name_no_job_may_have_is_told_once(tmp_path):
     (line,) = str(told.value).splitlines()
     assert line.startswith("my job.yaml, line 1: name='my job': 1 to 64 letters") and "Rename the file" in line
     assert "n" * 60 in read(tmp_path, GOOD.replace("join", "n" * 60)).operators
+
+
+def test_a_job_that_was_begun_goes_on_with_an_operator_of_any_name_inside_a_query(tmp_path):
+    text = GOOD.replace("join", "clean up")
+    with pytest.raises(SettingsError, match=r"operators\.clean up: "):
+        read(tmp_path, text)
+    assert "clean up" in load_topology("job", tmp_path, begun=True).operators

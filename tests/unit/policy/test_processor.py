@@ -6,6 +6,7 @@ import pytest
 from configs.contract import Contract
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
+from pipelines.scale.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from tidecast.messages import Forecast, MetricSample, encode
 
@@ -142,6 +143,17 @@ def test_while_two_applications_report_as_one_job_it_is_told_and_nothing_is_deci
     assert [topic for topic, *_ in out] == ["heartbeats"]
     memory, rejects, _ = seconds(scaler, memory, 115, *["app-2"] * 80)
     assert memory.looked_at == memory.metric_at == NOW + 194 and max(at for at, _ in rejects) < 175
+
+
+def test_a_pool_hears_that_a_job_of_two_applications_keeps_what_it_has():
+    """Or it would take the job's driver for ended after a while, and give its executors to others."""
+    scaler = Scaler("orders", CONTRACT, "forecast", "act", granted=JobGrant("shared", 3))
+    memory, _, _ = seconds(scaler, None, 0, *["app-1"] * 5, *["app-2", "app-1"] * 5)
+    rows = [row("metrics", metric(wall_time=NOW + 15, time=15.0, application="app-2"), 15)]
+    _, out = scaler.step(memory, rows, NOW + 15, NOW + 15)
+    (want,) = [message for topic, _, message in out if topic == "wants"]
+    assert (want.pool, want.executors, want.running, want.least) == ("shared", *[memory.executors] * 3)
+    assert want.seen_at == memory.metric_at and len(want.late_s) == memory.executors + 1
 
 
 def test_a_driver_that_is_restarted_again_and_again_is_one_application_after_another(scaler):

@@ -125,6 +125,12 @@ def test_where_the_wall_clock_was_set_the_newest_forecast_is_read_and_is_fresh(t
     assert before.forecast["wall_time"] == pytest.approx(began + 100, abs=0.01)
 
 
+def test_a_doubted_forecast_as_an_earlier_release_stored_it_is_not_planned_with(store, reads):
+    store.put(KEY, value(forecast(), doubted=True, imputed=5), 1)
+    found = reads.read("orders", time.time() + 1)
+    assert found.forecast is None and "5 windows" in found.used["problem"]
+
+
 @pytest.mark.parametrize(
     ("changes", "problem"),
     [

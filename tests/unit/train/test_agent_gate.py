@@ -71,6 +71,12 @@ def test_a_seed_with_which_the_agent_alone_breaks_the_promise_counts_against_it(
     assert judge_agent(5.0, select_rivals(costs.__getitem__, costs, 0.03), 0.01).promoted
 
 
+def test_a_rival_that_keeps_the_promise_by_luck_of_one_seed_is_none():
+    costs = {"dqn": np.full(4, 5.0), "forecast": np.array([9.0, *[math.nan] * 3]), "mpc": np.full(4, 10.0)}
+    rivals = select_rivals(costs.__getitem__, costs, 0.03)
+    assert math.isnan(rivals["forecast"].cost) and judge_agent(5.0, rivals, 0.01).promoted
+
+
 def test_an_agent_must_gain_on_ours_and_be_no_dearer_than_the_champion():
     hours = {"dqn": 9.6, "mpc": 10.0, "champion": 9.6}
     assert held(hours, 0.03).promoted and not held(hours, 0.05).promoted
