@@ -178,10 +178,11 @@ def damaged_file(file: Path, error: ValueError, otherwise: str) -> str:
 
 
 def move_away(run_dir: Path) -> str:
-    """Return the command that moves a run's folder away, also where Spark keeps its checkpoint, as on YARN on HDFS."""
+    """Return the command that moves a run's folder away, and its checkpoint where that is elsewhere, as on HDFS."""
     folder = run_dir.resolve()
     aside = shlex.join(["mv", f"{folder}", f"{free_name(folder)}"])
-    return f"{aside} && hadoop fs -{aside}" if configured_file_system() else aside
+    elsewhere = configured_file_system() and not any(folder.rglob("offsets"))
+    return f"{aside} && hadoop fs -{aside}" if elsewhere else aside
 
 
 def why_not_read_again(spark: SparkSession, job: str) -> str:

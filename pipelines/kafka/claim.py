@@ -15,7 +15,7 @@ from pipelines.kafka.broker import Follower, Record, read_records
 from pipelines.kafka.connection import answered
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.signing import Signer
-from tidecast.messages import Control, MessageError, decode
+from tidecast.messages import FUTURE_S, Control, MessageError, decode
 
 TOPIC = "control"
 SERVING, AUTOSCALER = "serving", "autoscaler"
@@ -61,7 +61,10 @@ class Claim:
     def superseded(self) -> bool:
         """Return whether another one has claimed since the last look, and this one must leave; does not wait."""
         now = time.time()
-        return any((self._epoch(record, now) or 0) > self.epoch for record in self._claims.poll(0))
+        epochs = {epoch for record in self._claims.poll(0) if (epoch := self._epoch(record, now))}
+        if self.epoch / 1000 > now + FUTURE_S:  # the clock was set back: who claims now does so below this one
+            return bool(epochs - self.epochs)
+        return any(epoch > self.epoch for epoch in epochs)
 
     def close(self) -> None:
         """Close the consumer of `control`; the claim stays on the topic."""

@@ -26,7 +26,7 @@ def clone_fault(root: Path) -> str:
 
 
 def var_fault(var: Path) -> str:
-    """Return why this folder cannot be `var` of embedded services, with the remedy; empty where it can."""
+    """Return why this folder cannot be `var` of an embedded broker, with the remedy; empty where it can."""
     if (found := _NOT_OF_VAR.search(str(var))) is None:
         return ""
     return (
@@ -35,11 +35,11 @@ def var_fault(var: Path) -> str:
     )
 
 
-def refuse_unusable(var: Path) -> None:
-    """Refuse the folder of this checkout, or `var`, where services cannot be told of it.
+def refuse_unusable(var: Path, broker: bool) -> None:
+    """Refuse the folder of this checkout, or `var` of an embedded broker, where services cannot be told of it.
 
     Raises:
         SettingsError: one of them holds a letter that it may not.
     """
-    if fault := clone_fault(ROOT) or var_fault(var):
+    if fault := clone_fault(ROOT) or (var_fault(var) if broker else ""):
         raise SettingsError(fault)

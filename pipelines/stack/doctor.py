@@ -65,7 +65,7 @@ def run_checks(settings: Settings) -> list[Check]:
         _jars(),
         _memory(),
         _disk(settings.var_dir),
-        _var(settings.var_dir),
+        _var(settings.var_dir, broker=not settings.kafka.bootstrap),
         _cores(),
         _ports(settings),
         _services(settings),
@@ -138,8 +138,8 @@ def _disk(var: Path) -> Check:
     )
 
 
-def _var(var: Path) -> Check:
-    if fault := usable_paths.var_fault(var):
+def _var(var: Path, broker: bool = True) -> Check:
+    if broker and (fault := usable_paths.var_fault(var)):
         return Check("var", False, fault)
     place, remedy = _first_that_is(var), "Set TIDECAST_VAR to a folder that can be written."
     try:

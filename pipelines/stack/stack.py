@@ -71,9 +71,9 @@ class Stack:
         if unknown := set(parts) - PARTS.keys():
             raise ValueError(f"parts={sorted(unknown)}: unknown. They are {', '.join(sorted(PARTS))}.")
         self.id = uuid.uuid4().hex
-        usable_paths.refuse_unusable(settings.var_dir)
         own = addresses.configured_addresses(settings)
         self._embedded = [part for part in PARTS if part in parts and part not in own]
+        usable_paths.refuse_unusable(settings.var_dir, "broker" in self._embedded)
         var = settings.var_dir
         self._lock = state.lock(var)
         try:

@@ -89,6 +89,16 @@ def test_a_claim_on_a_topic_that_was_made_anew_is_a_later_one(broker):
     assert mine.superseded()
 
 
+def test_a_claim_after_the_clock_was_set_back_is_a_later_one(broker, monkeypatch):
+    ahead = time.time() + 900
+    monkeypatch.setattr(claim, "time", clock_with(time=lambda: ahead))
+    mine = claim.Claim(KAFKA, broker, claim.SERVING)
+    monkeypatch.setattr(claim, "time", clock_with(time=lambda: ahead - 900))
+    assert not mine.superseded()
+    later = claim.Claim(KAFKA, broker, claim.SERVING)
+    assert later.epoch < mine.epoch and mine.superseded() and not later.superseded()
+
+
 def test_what_is_no_claim_takes_nothing_over(broker):
     mine = claim.Claim(KAFKA, broker, claim.SERVING)
     for value in (b"", b"{", encode(Control("serving", time.time() + 1e6)), None):

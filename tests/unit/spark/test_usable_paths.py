@@ -36,7 +36,8 @@ def test_no_service_starts_in_a_var_that_kafka_cannot_be_told_of(name, tmp_path)
 
 
 def test_var_may_have_blanks():
-    refuse_unusable(Path("/home/me/my runs"))
+    refuse_unusable(Path("/home/me/my runs"), broker=True)
+    refuse_unusable(Path("/home/jörg/runs"), broker=False)
 
 
 def test_makefile_and_python_know_the_same_letters():
