@@ -149,7 +149,8 @@ def test_executors_that_relief_asked_for_stay_while_no_metrics_come_within_the_g
         held = made.scaler.hold_without_metrics(memory, now + second)
         assert held.executors == 3 and held.reason.endswith("; 2 kept for relief")
         memory, _ = messages_after(JOB, HELD.hash, memory, held, now + second)
-    for granted, executors in ((JobGrant("shared", 1, 1), 2), (JobGrant("shared", 1, 0), 1), (JobGrant("shared"), 1)):
+    assert memory.executors == 2, "and what is there is kept where nothing was granted yet"
+    for granted, executors in ((JobGrant("shared", 1, 1), 2), (JobGrant("shared", 1, 0), 1), (JobGrant("shared"), 2)):
         scaler = Scaler(JOB, HELD, "reactive", "act", granted=granted)
         assert scaler.hold_without_metrics(memory, now).executors == executors
     made.lasts(60, 2.0, 20.0)
