@@ -153,7 +153,10 @@ def _counted(s: Summary) -> str:
 
 
 def _stopped(s: Summary) -> str:
-    return "Processing never stopped." if s["stopped_s"] == 0 else f"Processing stopped for {s['stopped_s']} s."
+    if s["stopped_s"] == 0:
+        return "Processing never stopped."
+    by_scaling = s["stopped_in_action_s"] or "none"
+    return f"Processing stopped for {s['stopped_s']} s, {by_scaling} of them in a scale action."
 
 
 def _cost(s: Summary) -> list[str]:

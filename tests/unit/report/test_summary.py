@@ -99,7 +99,7 @@ def test_a_stop_is_found_to_the_second(tmp_path):
     assert s["stopped_s"] == facts.stopped_s == 4
     assert s["stopped_in_action_s"] == 0
     assert 4 < s["longest_pause_s"] < 5.5
-    assert "stopped for 4 s" in summary_text(s)
+    assert "stopped for 4 s, none of them in a scale action" in summary_text(s)
 
 
 def test_an_executor_that_was_not_asked_to_leave_is_lost(tmp_path):
