@@ -105,6 +105,8 @@ class ContractWatch:
             elif job not in now:
                 words = f"its contract is gone; {words}, its executors stay"
             lines += self._once(job, words)
+        if not before and not now and not wrong:
+            lines += self._once("contracts", f"there is none in {self._folder}; nothing is decided for any job")
         self._seen = seen  # last: what failed before this is tried again at the next look
         return lines
 

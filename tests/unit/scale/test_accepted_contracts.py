@@ -53,6 +53,7 @@ def write(folder, job, text=None):
 def test_new_changed_and_removed_files_take_effect_and_are_told_with_their_hash(
     folder, accepted, watch, announced, steady
 ):
+    assert watch.update() == [f"contracts: there is none in {folder}; nothing is decided for any job"]
     assert watch.update() == [] and accepted.all() == {}
     write(folder, "orders")
     first = watch.update()
