@@ -86,7 +86,7 @@ def independent_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
 
     The ratio plus Student's t quantile times its standard error (Fieller's, at the ratio). Of four pairs a bootstrap
     draws about the largest as its bound: one of two equally dear policies then passed beside the other in 21 % of
-    cases, and so does in 2.5 to 3 %.
+    cases. By this bound it passes in 2.5 to 3 %.
 
     Args:
         mine: (T,) costs, at least 0; a pair with a NaN in either array is left out.

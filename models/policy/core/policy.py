@@ -43,7 +43,7 @@ class Rule:
 
     @classmethod
     def of(cls, name: str, contract: Contract, learned: Any = None) -> Self:
-        """Build it from a contract; here, with the vendor's defaults alone. `learned` is ignored."""
+        """Build it from a contract; here, with its usual settings alone. `learned` is ignored."""
         return cls(name)
 
     def fresh(self, runs: int) -> Memory:

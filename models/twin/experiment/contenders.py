@@ -22,7 +22,7 @@ UNFORECAST = ("mpc:none", "mpc:last_value")
 REACTIVE = ("hpa", "ds2", "keda", "spark_dstream", "spark_microbatch", "flink", "reactive")
 """Policies that use no forecast."""
 DEFAULTS = ("hpa", "flink", "keda", "spark_dstream")
-"""Policies that are also compared at their vendors' default parameter."""
+"""Policies that are also compared at their usual settings."""
 USUAL_HOLD_S = 30.0
 """Hold of a job that decides every 15 s; the times below are for such a job and are scaled for others."""
 

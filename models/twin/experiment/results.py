@@ -90,7 +90,7 @@ class TraceResult:
         ]  # fmt: skip
 
     def at_usual_setting(self, name: str, rivals: list[str]) -> dict[str, Any] | None:
-        """Return a policy at its vendor's default parameter, and what rivals cost at the same violation.
+        """Return a policy at its usual setting, and what rivals cost at the same violation.
 
         Args:
             name: of the policy, as in the catalogue.
@@ -99,7 +99,7 @@ class TraceResult:
         Returns:
             "knob" (the default), "executor_hours" and "violation" (share of the seconds over the latency target) there,
             means over the seeds, and "others": executor-hours by rival, NaN where it violates more. For them a
-            violation below 0.0001 counts as that. None where no vendor ships a default.
+            violation below 0.0001 counts as that. None where it has no usual setting.
 
         Raises:
             SettingsError: the catalogue has no such policy.

@@ -54,7 +54,7 @@ def _cell(one: TraceResult, allowed: float) -> Cell:
 
 
 def compare_at_usual_settings(one: TraceResult) -> list[dict[str, Any]]:
-    """Compare a trace's policies at their vendors' defaults with ours at the same violation.
+    """Compare a trace's policies at their usual settings with ours at the same violation.
 
     Returns:
         Per policy of `DEFAULTS` that took part: "trace", "lead_s" (seconds), "policy", "knob" (the default of its tuned

@@ -1,4 +1,4 @@
-"""What a policy that the promise steers comes to, beside its knob chosen in hindsight, and beside shipped defaults."""
+"""What a policy that the promise steers comes to, beside its knob chosen in hindsight, and beside others' settings."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BUDGETS = (0.001, 0.01, 0.05)
 HISTORY_DAYS, HISTORY_SHARE = 8.0, 1 / 3
 """Days of a load, and share of it, that come before the first second that counts, whichever are longer."""
 COMPARABLE = (1e-4, 0.5)
-"""Shares of late seconds between which a shipped default's is taken for a promise."""
+"""Shares of late seconds between which that of a policy at its usual setting is taken for a promise."""
 
 
 @dataclass(frozen=True)
@@ -49,10 +49,10 @@ class SteeredCell:
 
 @dataclass(frozen=True)
 class DefaultCell:
-    """One load served by a policy as its vendor ships it, and by `mpc` steered by as many late seconds as that had.
+    """One load served by another policy at its usual setting, and by `mpc` steered by as many late seconds as that had.
 
     Attributes:
-        policy: that is shipped.
+        policy: the other one.
         late, hours: its share of late seconds, and executor-hours.
         steered_late, steered_hours: those of `mpc`.
     """
@@ -104,8 +104,8 @@ def judge_steering(
     for scenario, _ in every:
         trials.append(Trial(ours, Sweep(scenario, ours.setting, np.array(entry("mpc").values))))
         for other in others:
-            shipped = np.array([entry(other.policy).usual_setting], float)
-            trials.append(Trial(other, Sweep(scenario, other.setting, shipped)))
+            usual = np.array([entry(other.policy).usual_setting], float)
+            trials.append(Trial(other, Sweep(scenario, other.setting, usual)))
     means = [result.means for result in run_trials(trials)]
     swept, beside = means[:: 1 + len(others)], []
     for at in range(len(every)):

@@ -1,4 +1,4 @@
-"""Tables of the value map for the documentation: what is captured by lead time, and what vendors' defaults cost."""
+"""Tables of the value map for the documentation: what is captured by lead time, and what usual settings cost."""
 
 from __future__ import annotations
 

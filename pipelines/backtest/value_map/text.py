@@ -70,7 +70,7 @@ def policy_lines(name: str, summary: Found) -> list[str]:
     """Return 3 or 4 lines on one of our policies, over all traces, lead times and allowed shares of late seconds.
 
     They say what it captures of the gap (what the true future saves), where it is dearest, its executor-hours ÷ those
-    of vendors' defaults and of the optimum, and how often it never keeps the share.
+    of policies at their usual settings and of the optimum, and how often it never keeps the share.
 
     Args:
         name: of the policy.
