@@ -10,9 +10,9 @@ from pipelines.bench.backfill.loads import STEADY, TAXI
 from pipelines.bench.backfill.ratio import latency_ratio
 
 ROW, LOADS = "latency", (STEADY, TAXI)
-MINUTES, TURNS, MOST_RATIO = 4.0, 2, 1.15
+MINUTES, TURNS, MOST_RATIO = 4.0, 8, 1.15
 """Minutes of a session, sessions of each side, and the most that live p99 may be of live alone."""
-SIDE_S = 480.0
+SIDE_S = 1800.0
 """Least seconds of either side: with less, nothing is judged."""
 RATES, ENOUGH = (16, 32, 64, 128, 256), 128
 """`maxOffsetsPerTrigger` of the sweep, the same number from each partition, one session each; and the rate from which

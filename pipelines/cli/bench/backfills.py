@@ -25,7 +25,7 @@ def measure_real_backfills(
     """Measure what a replay costs live records, how soon it is done beside other ways, and whether deadlines are kept.
 
     Starts a broker and a Spark cluster of its own, and a job on four executors in each session; all rows take some
-    seven hours, `--rows latency-steady` half an hour. Prints a line per session, and what is left. Finished sessions
+    ten hours, `--rows latency-steady` two. Prints a line per session, and what is left. Finished sessions
     are kept: for `--resume`, and for figures of the other rows. Without it those of the rows that are named are deleted
     first. Rows of which none is kept stay in the file of `--json` as they are, so that they may be measured one by one.
 
