@@ -194,7 +194,8 @@ def _list_wrong(pool: ClusterPool, name: str, contracts: Mapping[str, Contract])
     cores, memory_gb = sum(floor_cores(pool, contracts).values()), 0.0
     for job, stated in pool.jobs.items():
         if (contract := contracts.get(job)) is None:
-            yield ("jobs", job), f": the job has no contract. Add configs/contracts/{job}.yaml, or take it out."
+            remedy = f"Add {job}.yaml to the folder of contracts, or take it out."
+            yield ("jobs", job), f": the job has no contract. {remedy}"
             continue
         bounds = contract.executors
         if stated.floor > bounds.max:

@@ -13,7 +13,9 @@ app = command_group("Check how a cluster's cores are shared between jobs.")
 
 @app.command("check")
 def check_pool(name: Annotated[str, typer.Argument(help="A pool, as its file is called.")]) -> None:
-    """Say what is wrong in `configs/pools/NAME.yaml`, line by line, or what its jobs have a right to.
+    """Say what is wrong in a pool's file, NAME.yaml, line by line, or what its jobs have a right to.
+
+    The file is in the folder `pools` beside that of the contracts (`configs/pools` where settings name no other).
 
     Raises:
         SettingsError: there is no such pool, something in it is wrong, or one of its jobs is in another one, too

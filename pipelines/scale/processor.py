@@ -237,7 +237,7 @@ class Scaler:
         """Of a job without a contract nothing is taken; it is rejected, not once a record but once in a while."""
         if memory is not None and memory.unknown_at is not None:
             return (memory, []) if now - memory.unknown_at < UNKNOWN_S else (None, [])
-        reason = f"job {self.job!r} has no contract; add configs/contracts/{self.job}.yaml. Its records are left."
+        reason = f"job {self.job!r} has no contract; add {self.job}.yaml to the folder of contracts. Records are left."
         first = [row for row in rows if row["topic"] == "metrics"][:1]
         memory = dataclasses.replace(memory or memories.fresh(self.contract), unknown_at=now)
         return memory, [("rejects", row["topic"], reject_of(row, reason, now)) for row in first]

@@ -53,7 +53,10 @@ def test_a_good_one_is_read_with_its_defaults(tmp_path):
         (("memory_gb: 20", "memory_gb: 4"), "line 3: memory_gb=4: the jobs' floors (and the least executors of their"),
         (("weight: 2", "weight: 0"), "line 5: jobs.orders.weight=0: Input should be greater than 0"),
         (("floor: 2", "floor: 7"), "line 5: jobs.orders.floor=7: its contract allows 6 executors"),
-        (("  orders:", "  order:"), "line 5: jobs.order: the job has no contract. Add configs/contracts/order.yaml"),
+        (
+            ("  orders:", "  order:"),
+            "line 5: jobs.order: the job has no contract. Add order.yaml to the folder of contracts, or take it out",
+        ),
         (("jobs: [orders]", "jobs: [rides]"), "line 9: blackouts.0.jobs: rides is no job of this pool"),
         (("2026-12-26", "2026-12-20"), "line 9: blackouts.0: begin=2026-12-24T18:00:00+01:00 is not before end="),
         (("18:00+01:00", "18:00"), "line 9: blackouts.0.begin"),

@@ -155,7 +155,8 @@ def test_a_job_without_a_contract_is_told_so_once_in_a_while_and_is_known_when_i
     for at in range(30):
         query.second(at)
     (reject,) = query.of("rejects")
-    assert "configs/contracts/orders.yaml" in reject["reason"] and query.of("decisions") == query.of("heartbeats") == []
+    assert "add orders.yaml to the folder of contracts" in reject["reason"]
+    assert query.of("decisions") == query.of("heartbeats") == []
     query.contract = Contract(job="orders", executors=Executors(min=2))
     query.second(30)
     assert query.of("decisions")[-1]["executors"] == 2
