@@ -152,9 +152,10 @@ ALERTS = (
         "TidecastLakeFillsDisk", "ticket",
         _when(Comparison("tidecast_lake_disk_free_bytes", "<=", "tidecast_lake_day_growth_bytes", times=14)),
         "the disk of the lake is full, or will be within two weeks if it grows as it did last", "times",
-        "See whether the DAG `maintain_lake` runs, which removes what nobody can read any more. Make room, or, while "
-        "no ingest, training or upkeep runs, move the lake alone to another disk, name its folder in `lake.address` "
-        "and restart `tidecast metrics`.",
+        "See whether the DAG `maintain_lake` runs, which removes what nobody can read any more. Make room, or move the "
+        "lake alone to another disk while no ingest, training or upkeep runs: end the stack first where `make up` "
+        "started it, name the folder in `lake.address`, start stack or containers again, and restart "
+        "`tidecast metrics`.",
         for_s=600,
     ),
     Alert(
