@@ -29,6 +29,7 @@ Key = Sequence[int | str]
 
 REMOVED = {
     "serving.publish_s": "a forecast is written once and a heartbeat vouches for it",
+    "replay.publish_s": "the deadline is half a minute after all is read, and `replay.backfill_after_s` puts both off",
     "spark.executor_cores": "a contract's `executors.cores` counts",
     "agent_training.tolerance": "an agent serves only if it is cheaper than ours by `agent_training.gain`",
 }

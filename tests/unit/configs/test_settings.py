@@ -185,12 +185,12 @@ def test_a_missing_contract_lists_the_known_ones():
 
 def test_a_setting_of_an_earlier_release_is_told_as_removed(monkeypatch, tmp_path):
     file = tmp_path / "settings.yaml"
-    file.write_text("serving: {publish_s: 2.0, publish: 1}\nspark: {executor_cores: 1}\n")
+    file.write_text("serving: {publish_s: 2.0, publish: 1}\nreplay: {publish_s: 30}\nspark: {executor_cores: 1}\n")
     monkeypatch.setenv("TIDECAST_FILE", str(file))
     with pytest.raises(SettingsError) as told:
         load()
     lines = str(told.value).splitlines()
-    assert len(lines) == 3 and sum("no longer a setting: " in line and "Delete the line" in line for line in lines) == 2
+    assert len(lines) == 4 and sum("no longer a setting: " in line and "Delete the line" in line for line in lines) == 3
     assert any(line.startswith("serving.publish=1: no such key") for line in lines)
 
 
