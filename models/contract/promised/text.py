@@ -33,13 +33,17 @@ def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> l
         f"goodput {scales.goodput_rps:.4g} records/s; weights {weights}",
         *_limits(terms),
         f"replay: {_range(terms.controls.replay_rps)}, decided every {terms.interval_s} s {_beside(contract)}",
+        f"priority: live {terms.priorities.live}, replay {terms.priorities.replay}",
+        f"priority of maintenance: {terms.priorities.maintenance} {_UNDONE}",
+        f"shares of tenants: {terms.fairness.policy} {_UNDONE}",
         "relief, while a limit is violated:",
     ]
     return [*lines, *(f"  {at} {step}" for at, step in enumerate(_ladder(contract, terms), start=1))]
 
 
 def _limits(terms: Terms) -> list[str]:
-    said = [f"busy at most cpu {terms.util_max.cpu:g}, memory {terms.util_max.mem:g}, network {terms.util_max.net:g}"]
+    most = terms.util_max
+    said = [f"busy at most cpu {most.cpu:g}, memory {most.mem:g}, network {most.net:g}, disk {most.disk:g}"]
     if terms.lag:
         said.append(f"watermark at most {terms.lag.max_ms:.0f} ms behind")
     if terms.memory:

@@ -93,6 +93,7 @@ def test_what_is_stated_is_printed(tmp_path):
     path.write_text(
         "job: a\nbackpressure:\n  controls: {live_rps: {max: 90}}\n  shed: {allowed: true, max_fraction: 0.2}\n"
         "  error: {hll: {eps_rel: 0.01, pf: 0.05}}\n  recall: {near: {min: 0.9}}\n  memory: {max_bytes: 10}\n"
+        "  util_max: {disk: 0.6}\n  priorities: {maintenance: 40}\n  fairness: {policy: log}\n"
     )
     shown = run("check", path).output
     for said in (
@@ -101,13 +102,16 @@ def test_what_is_stated_is_printed(tmp_path):
         "at most 20.00%",
         "recall of near at least 0.9",
         "memory 10",
+        "network 0.7, disk 0.6 (checked only",
+        "priority: live 100, replay 10\n",
     ):
         assert said in shown
     unmeasured = [line for line in shown.splitlines() if "(checked only: nothing measures it" in line]
     named = ("busy at most", "watermark at most", "memory 10 bytes", "recall of near")
     assert len(unmeasured) == len(named) and all(any(name in line for line in unmeasured) for name in named)
-    undone = [line.split()[0] for line in shown.splitlines() if "(not of a running job" in line]
-    assert undone == ["2", "3", "6"], "of the ladder's steps"
+    undone = re.findall(r"^ *(.+) \(not of a running job", shown, re.MULTILINE)
+    assert undone[:2] == ["priority of maintenance: 40", "shares of tenants: log"]
+    assert [line.split()[0] for line in undone[2:]] == ["2", "3", "6"], "of the ladder's steps"
 
 
 @pytest.mark.parametrize(
