@@ -8,12 +8,15 @@ from contextlib import suppress
 from typing import Self
 
 from configs.contract import load_contract
+from configs.errors import SettingsError
 from configs.settings import Settings
 from models.backfill.live.issued import read_issued
 from models.backfill.live.known import KnownJob
 from models.backfill.live.ordered import JobNow
 from models.backfill.live.said import with_known_done
-from models.policy.live.memory import Memory, fresh
+from models.contract.declared import TermsError
+from models.policy.core.sustained import checked_terms
+from models.policy.live.memory import Memory, fresh, with_contract
 from pipelines.backfill.orders import read_order, read_progress
 from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.clocks import announced_clock
@@ -48,7 +51,8 @@ class JobWatch:
         self.job, self.clock = job, WALL
         self.orders: dict[str, ReplayOrder] = {}
         self.progress: dict[str, ReplayProgress] = {}
-        self._contract = load_contract(job, settings.contracts_dir)
+        self._folder = settings.contracts_dir
+        self._contract = load_contract(job, self._folder)
         self._policy, self._observes = settings.autoscaler.policy, settings.autoscaler.mode == "observe"
         self._scaler = Scaler(job, self._contract, self._policy, "observe")
         self._memory: Memory = fresh(self._contract)
@@ -72,10 +76,20 @@ class JobWatch:
         return self._take(self._follower.poll(wait_s))
 
     def now(self) -> JobNow:
-        """Return what is known at this moment."""
+        """Return what is known at this moment, by the contract as it is now; one that is wrong counts for nothing."""
+        self._read_contract()
         issued = read_issued(map(vars, self._forecasts.values()), self.clock)
         known = KnownJob(self._contract, self._memory, issued, self._policy, self._observes)
         return JobNow(known, self.clock, time.time(), dict(self.orders), dict(self.progress))
+
+    def _read_contract(self) -> None:
+        """As the autoscaler takes a contract that changes: one that is wrong or away leaves the last one in force."""
+        with suppress(SettingsError, TermsError, OSError):
+            stated = load_contract(self.job, self._folder)
+            checked_terms(stated)
+            if stated.hash != self._contract.hash:
+                self._contract, self._memory = stated, with_contract(self._memory, stated)
+                self._scaler = Scaler(self.job, stated, self._policy, "observe")
 
     def _take(self, records: Iterable[Record]) -> list[ReplayProgress]:
         rows, said = [], []

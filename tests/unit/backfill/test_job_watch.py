@@ -93,6 +93,28 @@ def test_valid_records_of_the_job_count_and_no_others(site):
     assert topics.closed == 1
 
 
+@pytest.mark.parametrize("after", [
+    "job: orders\nexecutors: {min: 9, max: 1}\n",
+    "job: orders\nbackpressure: {paths: [{ops: [orders, join], quantile: 0.9, max_ms: 9000}]}\n",
+    None,
+])  # fmt: skip
+def test_a_contract_that_changes_holds_from_the_next_moment_on_and_a_wrong_one_never(site, after):
+    settings, _, _ = site
+    file = settings.contracts_dir / f"{JOB}.yaml"
+    with JobWatch(settings, JOB) as found:
+        assert found.now().known.contract.executors.max == 8
+        file.write_text(
+            "job: orders\nlatency_target_s: 10\nexecutors: {min: 1, max: 12}\nplanning: {per_record_s: 0.02}\n"
+        )
+        known = found.now().known
+        assert known.contract.executors.max == 12 and known.memory.model.per_record_s == 0.02
+        if after is None:
+            file.unlink()
+        else:
+            file.write_text(after)
+        assert found.now().known.contract == known.contract
+
+
 def test_a_watch_that_cannot_read_what_there_is_leaves_nothing_open(site):
     settings, topics, _ = site
     topics.there = [None]
