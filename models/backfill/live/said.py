@@ -13,14 +13,14 @@ LEFT_NOTHING = ("done", "cancelled")
 def with_known_done(said: ReplayProgress, before: ReplayProgress | None) -> ReplayProgress:
     """Return what an agent says of a replay, with what is done as said before where it cannot know that yet.
 
-    Until it has started the replay's query, which goes on from its checkpoint, an agent that begins says that nothing
-    is done: by that the rest would be planned as all of it.
+    Until the replay's query, which goes on from its checkpoint, reports for the first time, an agent that begins says
+    that nothing is done: by that the rest would be planned as all of it.
 
     Args:
         said: by an agent.
         before: what was known of the replay; None: nothing.
     """
-    if said.done or said.reading_since is not None or said.state in LEFT_NOTHING:
+    if said.done or said.state in LEFT_NOTHING:
         return said
     if before is None or before.state in LEFT_NOTHING or before.records != said.records:
         return said

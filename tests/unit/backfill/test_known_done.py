@@ -15,11 +15,13 @@ from tidecast.messages import encode
 KAFKA = Kafka(bootstrap="broker:9092")
 READ = progress(done=300_000, at=NOW - 60, reading_since=NOW - 600)
 STARTED = progress(state="waiting", at=NOW - 9)
+OPENING = progress(state="waiting", at=NOW - 2, reading_since=NOW - 2)
+"""The query is started, and has not reported yet."""
 OPENED = progress(state="waiting", done=290_000, at=NOW - 1, reading_since=NOW - 2)
 
 
 @pytest.mark.parametrize("state", ["waiting", "paused", "failed"])
-def test_what_was_read_before_counts_until_the_query_is_started_again(state):
+def test_what_was_read_before_counts_until_the_query_reports_again(state):
     assert with_known_done(progress(state=state), READ).done == 300_000
     assert with_known_done(progress(state=state), None).done == 0
     assert with_known_done(OPENED, READ) is OPENED  # its checkpoint is believed
@@ -30,14 +32,13 @@ def test_what_was_read_before_counts_until_the_query_is_started_again(state):
     (STARTED, progress(state="cancelled", done=300_000)),
     (STARTED, progress(done=300_000, records=500_000)),  # another range
     (progress(state="cancelled"), READ),
-    (progress(reading_since=NOW - 1), READ),  # its checkpoint is empty
 ])  # fmt: skip
 def test_nothing_counts_of_a_range_that_is_read_from_its_beginning(said, before):
     assert with_known_done(said, before) is said
 
 
 def test_whoever_follows_the_topic_sees_no_fall_to_nothing(monkeypatch):
-    words = [READ, STARTED, STARTED, OPENED, progress(state="done", done=400_000)]
+    words = [READ, STARTED, OPENING, OPENED, progress(state="done", done=400_000)]
     there = [Record("replays", 0, at, "orders", encode(said), said.wall_time) for at, said in enumerate(words)]
 
     class Topic:
@@ -62,11 +63,12 @@ def test_whoever_follows_the_topic_sees_no_fall_to_nothing(monkeypatch):
     assert seen == told
 
 
+@pytest.mark.parametrize("said", [STARTED, OPENING])
 @pytest.mark.parametrize("done", [300_000, 400_000])
-def test_a_plan_that_is_looked_at_meanwhile_is_of_what_is_left(done):
+def test_a_plan_that_is_looked_at_meanwhile_is_of_what_is_left(said, done):
     asked = order(by=NOW + 3600.0, sure=0.9)
     sent = with_plan(asked, plan_order(asked, moment()), moment())
-    known = with_known_done(STARTED, progress(done=done, reading_since=NOW - 600))
+    known = with_known_done(said, progress(done=done, reading_since=NOW - 600))
     now = moment(orders=[sent], progress=[known])
     assert now.left(sent) == 400_000 - done
     assert look_again(sent, now).plan.work.records == 400_000 - done
