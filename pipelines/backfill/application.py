@@ -118,13 +118,17 @@ def runs_here(settings: Settings, order: ReplayOrder) -> bool:
     return any(environments_of(_told(settings, order)))
 
 
-def refuse_ended(settings: Settings, order: ReplayOrder, silent_s: float) -> None:
+def refuse_ended(settings: Settings, order: ReplayOrder, silent_s: float, starts: bool) -> bool:
     """Refuse to wait on for the application that reads an order apart, where it has ended without a last word.
 
     Args:
         settings: of the job's stack.
         order: that is followed; what was ordered of its replay since counts.
-        silent_s: for which nothing was heard of it; long enough for it to start.
+        silent_s: for which nothing was heard of it.
+        starts: whether it may still be starting, on whatever computer: then it is not looked for.
+
+    Returns:
+        Whether the order rests, paused or over: nothing is to be heard of it.
 
     Raises:
         ApplicationEndedError: it does not run on this computer, and says nothing elsewhere.
@@ -132,9 +136,11 @@ def refuse_ended(settings: Settings, order: ReplayOrder, silent_s: float) -> Non
     """
     order = read_orders(settings.kafka, order.job).get(order.id, order)
     last = newest_progress(settings.kafka, order.job).get(order.id)
-    rests = last is not None and last.answers(order) and last.state in ENDED
-    if rests or order.wanted in ("pause", "done") or _runs(settings, order, last):
-        return
+    said_last = last is not None and last.answers(order) and last.state in ENDED
+    if said_last or order.wanted in ("pause", "done"):
+        return True
+    if starts or _runs(settings, order, last):
+        return False
     remedy = f"`tidecast backfill {order.job} --cancel {order.id}` removes what it wrote"
     if order.wanted != "cancel":
         remedy = f"`tidecast backfill {order.job} --resume {order.id}` goes on where it stopped, {remedy}"

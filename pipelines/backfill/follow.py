@@ -65,14 +65,15 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
         apart, heard = order.apart is not None, time.monotonic()
         seen, rests = apart and runs_here(settings, order), False
         for said in follow_progress(settings.kafka, order):
-            silent_s = time.monotonic() - heard
             if said is not None:
                 heard, seen = time.monotonic(), seen and said.state not in ENDED  # then the next one may be elsewhere
-                rests = apart and said.state == "paused"
-            elif apart and (seen or silent_s > GONE_S):
-                refuse_ended(settings, order, silent_s)
-            else:
-                seen = apart and runs_here(settings, order)
+            elif apart:
+                silent_s = time.monotonic() - heard
+                rests = refuse_ended(settings, order, silent_s, starts=not seen and silent_s <= GONE_S)
+                if rests:  # once it is resumed, that may be elsewhere, and it has as long to start as at first
+                    heard, seen = time.monotonic(), False
+                else:
+                    seen = seen or runs_here(settings, order)
             if said is not None or not rests:  # its application has ended by that
                 yield FollowedOrder(said, silent=said is None, apart=apart)
         return

@@ -16,6 +16,7 @@ from pipelines.backfill import application, follow
 from pipelines.backfill.application import ApplicationEndedError
 from pipelines.backfill.orders import OrderError
 from pipelines.kafka.broker import Record
+from tests.fakes.clock import clock_with
 from tests.fakes.planned_job import NOW, order, progress
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.messages import encode
@@ -218,10 +219,41 @@ def test_one_that_was_never_seen_here_has_time_to_start_elsewhere(silent, monkey
 
 
 def test_nothing_is_said_of_the_silence_of_one_that_is_paused(silent, monkeypatch):
-    words = [progress(apart=2), None, progress(state="paused", apart=2), None, None, progress(done=20, apart=2), None]
-    monkeypatch.setattr(follow, "follow_progress", lambda kafka, one: iter(words))
-    told = [(new.said and new.said.state, new.silent) for new in follow.follow_order(silent[0], order(apart=2))]
+    settings, known, _ = silent
+
+    def heard(kafka, one):
+        for said in (progress(apart=2), None, progress(state="paused", apart=2), None, None, progress(apart=2), None):
+            known["fix"] = said or known["fix"]
+            yield said
+
+    monkeypatch.setattr(follow, "follow_progress", heard)
+    told = [(new.said and new.said.state, new.silent) for new in follow.follow_order(settings, order(apart=2))]
     assert told == [("running", False), (None, True), ("paused", False), ("running", False), (None, True)]
+
+
+@pytest.mark.parametrize("last", ["paused", "running"])
+def test_one_that_is_resumed_elsewhere_has_time_to_start_however_long_it_rested(silent, monkeypatch, last):
+    settings, known, _ = silent
+    known["fix"], orders, clock = progress(state=last, apart=2), {"fix": order(apart=2, wanted="pause")}, [0.0]
+    monkeypatch.setattr(follow, "time", clock_with(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(follow, "runs_here", lambda settings, order: clock[0] == 0.0)  # it ends, or is killed
+    monkeypatch.setattr(application, "read_orders", lambda kafka, job: orders)
+
+    def heard(kafka, one):
+        yield known["fix"]
+        for clock[0] in (30.0, 9 * 3600.0):
+            yield None
+        orders["fix"] = order(apart=2, wall_time=NOW + 9 * 3600)
+        for after_s in (30.0, 60.0, follow.GONE_S + 30.0):
+            clock[0] = 9 * 3600.0 + after_s
+            yield None
+
+    monkeypatch.setattr(follow, "follow_progress", heard)
+    news = follow.follow_order(settings, order(apart=2))
+    assert next(news).said and next(news).silent and next(news).silent
+    assert clock[0] == 9 * 3600.0 + 60.0
+    with pytest.raises(ApplicationEndedError, match=r"nothing was heard of it for 630 s"):
+        next(news)
 
 
 @pytest.mark.parametrize(("wanted", "last", "ended"), [
@@ -233,8 +265,8 @@ def test_one_that_rests_is_not_taken_for_ended(silent, monkeypatch, wanted, last
     said |= {} if last is None else {"fix": progress(state=last, apart=2)}
     monkeypatch.setattr(application, "read_orders", lambda kafka, job: {"fix": order(apart=2, wanted=wanted)})
     if not ended:
-        application.refuse_ended(settings, order(apart=2), 30.0)
+        assert application.refuse_ended(settings, order(apart=2), 30.0, starts=False)
         return
     with pytest.raises(ApplicationEndedError, match=r"heard of it for 30 s.*--cancel fix` removes") as told:
-        application.refuse_ended(settings, order(apart=2), 30.0)
+        application.refuse_ended(settings, order(apart=2), 30.0, starts=False)
     assert ("--resume fix` goes on" in str(told.value)) == (wanted == "run")
