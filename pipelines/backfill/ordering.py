@@ -165,7 +165,7 @@ def plan_cheapest(order: ReplayOrder, by: str, sure: float, zone: str, moment: J
         BackfillPlanError: as `plan_by`.
     """
     job_now, speed = moment.clock.at(moment.now_s), moment.clock.scale
-    due = read_due(order, by, sure, zone, job_now)
+    due, remark = read_due(order, by, sure, zone, job_now)
     moment = reaching(moment, moment.read_s(due))
     apart = plan_order_apart(due, moment)
     try:
@@ -173,18 +173,23 @@ def plan_cheapest(order: ReplayOrder, by: str, sure: float, zone: str, moment: J
     except BackfillPlanError as error:
         if apart is None:
             why = why_not_apart(due, moment, zone)
-            raise BackfillPlanError(f"{error}. {why}" if why else f"{error}") from None
+            raise BackfillPlanError(". ".join(filter(None, [f"{error}", why, remark]))) from None
+        planned, hours = with_apart(due, apart, moment), apart.hours
         sentence = apart_sentence(apart, sure, job_now, zone, speed)
-        return CheapestOrder(with_apart(due, apart, moment), sentence, apart.hours)
-    if apart is not None and apart.hours < beside.plan.schedule.hours:
-        sentence = apart_sentence(apart, sure, job_now, zone, speed, beside.plan)
-        return CheapestOrder(with_apart(due, apart, moment), sentence, apart.hours)
-    sentence = plan_sentence(beside.plan, job_now, zone, speed, apart)
-    return CheapestOrder(beside.order, sentence, beside.plan.schedule.hours)
+    else:
+        planned, hours = beside.order, beside.plan.schedule.hours
+        sentence = plan_sentence(beside.plan, job_now, zone, speed, apart)
+        if apart is not None and apart.hours < hours:
+            planned, hours = with_apart(due, apart, moment), apart.hours
+            sentence = apart_sentence(apart, sure, job_now, zone, speed, beside.plan)
+    return CheapestOrder(planned, "; ".join(filter(None, [sentence, remark])), hours)
 
 
-def read_due(order: ReplayOrder, by: str, sure: float, zone: str, job_now: float) -> ReplayOrder:
-    """Return the order with its deadline in the job's own time; `job_now` is that time now, epoch seconds.
+def read_due(order: ReplayOrder, by: str, sure: float, zone: str, job_now: float) -> tuple[ReplayOrder, str]:
+    """Read the deadline of an order; `job_now` is the job's own time, epoch seconds.
+
+    Returns:
+        The order with its deadline in that time; and why it is this one, where the clock skips or repeats it, else "".
 
     Raises:
         BackfillPlanError: the probability or the deadline is none.
@@ -198,7 +203,7 @@ def read_due(order: ReplayOrder, by: str, sure: float, zone: str, job_now: float
             f"--by {due.local.isoformat()} is before --to {end.isoformat()}: what happens until then cannot be done by "
             "then; state a later deadline"
         )
-    return replace(order, by=due.epoch_s, sure=sure)
+    return replace(order, by=due.epoch_s, sure=sure), due.remark
 
 
 def plan_due(due: ReplayOrder, zone: str, moment: JobNow) -> PlannedOrder:

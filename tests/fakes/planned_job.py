@@ -76,4 +76,5 @@ def progress(name="fix", done=0, state="running", records=400_000, at=NOW, **fie
 
 def plan_at(asked, by, sure, zone, now):
     """Plan an order beside live records, from what is known at a moment, as `plan_cheapest` does first."""
-    return plan_due(read_due(asked, by, sure, zone, now.clock.at(now.now_s)), zone, now)
+    due, _ = read_due(asked, by, sure, zone, now.clock.at(now.now_s))
+    return plan_due(due, zone, now)

@@ -112,7 +112,8 @@ def test_a_deadline_that_cannot_be_kept_beside_live_records_is_kept_apart_or_ref
         str(refused.value),
     )
     known = _moment(roomy | {"executors": 2})
-    both = plan_order_apart(ordering.read_due(many, "23:59", 0.9, ZONE, NOW), known)
+    due, _ = ordering.read_due(many, "23:59", 0.9, ZONE, NOW)
+    both = plan_order_apart(due, known)
     assert both.executors == 2
     assert "23:45" < told[1] <= "23:59" and both.finish.quantile(0.9) == pytest.approx(6200, abs=600)
 

@@ -28,7 +28,7 @@ def world(monkeypatch):
     found = SimpleNamespace(hours=1.0, now=NOW, sent=[], asked=[], changed=[], news=[], begun=[], known=order())
 
     def planned(settings, made, by, sure):
-        due = read_due(made, by, sure, settings.replay.timezone, found.now)
+        due, _ = read_due(made, by, sure, settings.replay.timezone, found.now)
         return CheapestOrder(due, "so it is", found.hours)
 
     monkeypatch.setattr(dag, "make_order", lambda settings, asked: found.asked.append(asked) or order())

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import replace
+from datetime import datetime
 from zoneinfo import ZoneInfo
 
 import pytest
@@ -47,6 +48,19 @@ def test_in_a_replayed_trace_by_is_trace_time_and_so_are_the_words():
 def test_a_deadline_that_makes_no_sense_is_refused(by, sure, words):
     with pytest.raises(BackfillPlanError, match=words):
         plan_at(order(), by, sure, ZONE, moment())
+
+
+@pytest.mark.parametrize(("now", "meant"), [
+    ("2026-10-24T23:30Z", "02:30 comes twice in Europe/Berlin: the first is meant"),
+    ("2026-10-25T00:45Z", "02:30 comes twice in Europe/Berlin: the second is meant"),
+    ("2026-03-29T00:05Z", "02:30 is skipped in Europe/Berlin: 03:00 CEST is meant"),
+])  # fmt: skip
+def test_which_instant_is_meant_of_a_time_that_the_clock_repeats_or_skips_is_told(now, meant):
+    then = moment(now_s=datetime.fromisoformat(now).timestamp())
+    planned = ordering.plan_cheapest(order(records=50_000), "02:30", 0.9, "Europe/Berlin", then)
+    assert planned.sentence.endswith(f"; {meant}")
+    with pytest.raises(BackfillPlanError, match=rf"cannot be met .*, or a lower --sure\. {meant}$"):
+        ordering.plan_cheapest(order(records=10**7), "02:30", 0.9, "Europe/Berlin", then)
 
 
 def test_a_deadline_before_the_end_of_the_range_is_refused():
