@@ -29,6 +29,9 @@ from tidecast.control import WALL
 from tidecast.messages import MessageError, decode, encode
 from tidecast.orders import ReplayOrder, later_than
 
+UNCOUNTED = "the copy of its range that is made first is not counted: give a --by that is so much earlier"
+"""What the plan of a range of a table says."""
+
 
 class AskedRange(NamedTuple):
     """A range of a job's own time that is to be read again.
@@ -182,7 +185,8 @@ def plan_cheapest(order: ReplayOrder, by: str, sure: float, zone: str, moment: J
         if apart is not None and apart.hours < hours:
             planned, hours = with_apart(due, apart, moment), apart.hours
             sentence = apart_sentence(apart, sure, job_now, zone, speed, beside.plan)
-    return CheapestOrder(planned, "; ".join(filter(None, [sentence, remark])), hours)
+    copied = UNCOUNTED if order.table else ""
+    return CheapestOrder(planned, "; ".join(filter(None, [sentence, copied, remark])), hours)
 
 
 def read_due(order: ReplayOrder, by: str, sure: float, zone: str, job_now: float) -> tuple[ReplayOrder, str]:

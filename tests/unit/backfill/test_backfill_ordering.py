@@ -50,6 +50,14 @@ def test_a_deadline_that_makes_no_sense_is_refused(by, sure, words):
         plan_at(order(), by, sure, ZONE, moment())
 
 
+def test_a_plan_from_a_table_says_that_the_copy_is_not_counted():
+    plain, copied = (
+        ordering.plan_cheapest(order(table=table), "23:45", 0.9, ZONE, moment()) for table in ("", "/lake/orders")
+    )
+    assert "copy" not in plain.sentence and copied.hours == plain.hours
+    assert re.search(r"the copy of its range .* is not counted: give a --by that is so much earlier", copied.sentence)
+
+
 @pytest.mark.parametrize(("now", "meant"), [
     ("2026-10-24T23:30Z", "02:30 comes twice in Europe/Berlin: the first is meant"),
     ("2026-10-25T00:45Z", "02:30 comes twice in Europe/Berlin: the second is meant"),
