@@ -106,7 +106,7 @@ class PlanLooks:
     """Looks at one order's plan whenever it is due.
 
     Attributes:
-        finish: when it is done, in words, by the newest look; "" before one.
+        finish: when it is done, in words, by the newest look; "" before one, and where that planned nothing.
     """
 
     def __init__(self, settings: Settings, order: ReplayOrder) -> None:
@@ -128,6 +128,7 @@ class PlanLooks:
             return None if told == self._trouble else f"the schedule stays as it is: {error}"
         self._trouble = ""
         if found is None:
+            self.finish = ""
             return None
         plan, clock = found.plan, moment.clock
         by_s, job_now = moment.by_s(self._order), clock.at(moment.now_s)
@@ -145,7 +146,10 @@ class PlanLooks:
         return f"{kept}: {now}" + ("" if found.attainable else "; the probability asked for cannot be had any more")
 
     def _looked(self, moment: JobNow) -> Replanned | None:
-        if not moment.runs(self._order) or moment.read_s(self._order) <= 0:
+        runs = moment.runs(self._order)
+        if runs and moment.by_s(self._order) <= 0:
+            raise BackfillPlanError("its deadline has passed")
+        if not runs or moment.read_s(self._order) <= 0:
             return None
         moment = moment._replace(orders={**moment.orders, self._order.id: self._order})
         return look_again(self._order, reaching(moment, moment.read_s(self._order)))

@@ -73,13 +73,21 @@ def test_of_two_followers_who_plan_anew_at_once_both_go_on_from_the_order_that_s
     assert len(sent) == 2 and sent[1].wall_time > first.wall_time
 
 
-def test_a_paused_replay_and_one_whose_time_is_over_are_left_alone(sent, standing):
+def test_a_paused_replay_is_left_alone(sent, standing):
     looks = follow.PlanLooks(load(), standing)
     paused = replace(standing, wanted="pause", wall_time=NOW + 10)
     assert looks.look(Watch(_later(paused, 1500, 30_000))) is None
-    over = follow.PlanLooks(load(), standing)
-    assert over.look(Watch(_later(standing, 3700, 30_000))) is None
-    assert not sent
+    assert looks.look(Watch(_later(paused, 3700, 30_000))) is None and not sent
+
+
+def test_once_its_deadline_has_passed_no_end_is_told_any_more_and_that_is_said_once(sent, standing):
+    looks, said = follow.PlanLooks(load(), standing), progress(done=800_000, records=900_000, rps=100.0)
+    assert looks.look(Watch(_later(standing, 60, 10_000))) is None and looks.finish
+    for seconds in (3580, 3590):  # what is read now is not published by then
+        assert looks.look(Watch(_later(standing, seconds, 800_000))) is None and looks.finish == ""
+    assert looks.look(Watch(_later(standing, 3610, 800_000))) == "the schedule stays as it is: its deadline has passed"
+    assert looks.look(Watch(_later(standing, 3620, 800_000))) is None and not sent
+    assert "17 min left" in describe_followed(follow.FollowedOrder(said, looks.finish))
 
 
 def test_what_cannot_be_looked_at_is_told_once_and_the_schedule_stays(sent, standing):
