@@ -32,6 +32,7 @@ from models.contract.relief_effects import (
     executors_asked,
     highest_step,
     live_cap,
+    steps_without_effect,
 )
 from models.contract.service_rate import capacity
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals, clean_signals
@@ -138,7 +139,8 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
         return ClosedInterval(state.controls, state, {"hash": terms.hash, "y": plain(seen), **line})
     known = _learn(terms, plan, state, seen, at)
     measured, worst = measured_constraints(terms, seen, _drift(terms, state, seen, at)), worst_ratio(terms, seen)
-    relief = advance(state.relief, worst, highest_step(terms, state.controls))
+    passed = steps_without_effect(terms, seen)
+    relief = advance(state.relief, worst, highest_step(terms, state.controls), passed)
     credits = divide_capacity(terms, seen, list(known.rooms.values()), known.high_rps, relief.step)
     replay = _step(terms, plan, state, known, credits, relief.step)
     live_rps = live_cap(terms, state.controls, relief.step, worst, known.live_rps)

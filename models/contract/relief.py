@@ -6,6 +6,7 @@ leaves the steps between to the engineer.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Annotated
@@ -58,7 +59,7 @@ class Relief(Declared):
     calm: Whole = 0
 
 
-def advance(relief: Relief, worst: float | None, top: int) -> Relief:
+def advance(relief: Relief, worst: float | None, top: int, passed: Collection[int] = ()) -> Relief:
     """Return where a job stands after an interval.
 
     Two intervals at 1.2 times a limit or more lead onto the ladder, every two above the limit one step up. Every two
@@ -68,14 +69,18 @@ def advance(relief: Relief, worst: float | None, top: int) -> Relief:
         relief: where it stood.
         worst: the largest ratio of a measured value to its hard limit; None: nothing was measured, nothing changes.
         top: the highest step that may be taken now; a job above it stays.
+        passed: steps that are passed over, up and down, as there is nothing to give up on them.
     """
     if worst is None:
         return relief
+    steps = [int(step) for step in ReliefStep if step not in passed]
     if worst >= GUARD or (worst > 1 and relief.step > ReliefStep.NONE):
         if relief.violated + 1 < PATIENCE:
             return Relief(relief.step, relief.violated + 1)
-        return Relief(max(relief.step, min(relief.step + 1, int(top))))
+        return Relief(min((step for step in steps if relief.step < step <= top), default=relief.step))
     if relief.step == ReliefStep.NONE or worst > 1:
         return Relief(relief.step)
     calm = relief.calm + (KEPT_PATIENCE // PATIENCE if worst <= HEAD else 1)
-    return Relief(relief.step, 0, calm) if calm < KEPT_PATIENCE else Relief(relief.step - 1)
+    if calm < KEPT_PATIENCE:
+        return Relief(relief.step, 0, calm)
+    return Relief(max(step for step in steps if step < relief.step))

@@ -28,6 +28,17 @@ def highest_step(terms: Terms, controls: Controls) -> ReliefStep:
     return ReliefStep.SHED if terms.shed.allowed and held else ReliefStep.THROTTLE
 
 
+def steps_without_effect(terms: Terms, seen: Signals) -> frozenset[ReliefStep]:
+    """Return the steps of relief on which the job has nothing to give up: each would only delay those above it.
+
+    Args:
+        terms: with the limits of errors, of approximate operators.
+        seen: with what maintenance asks for.
+    """
+    without = {ReliefStep.MAINTENANCE: not seen.maintenance_rps, ReliefStep.THETA: not terms.error}
+    return frozenset(step for step, nothing in without.items() if nothing)
+
+
 def divide_capacity(terms: Terms, seen: Signals, rooms: Sequence[OperatorRoom], live_rps: float, step: int) -> Credits:
     """Divide what the slowest operator serves beyond its margin between live records, maintenance and the replay.
 

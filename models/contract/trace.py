@@ -17,7 +17,7 @@ from models.contract.signals import SharedPlan, Signals
 from models.contract.state import ControllerState
 from models.contract.terms import Terms, compile_terms
 
-VERSION = 4
+VERSION = 5
 """Of the controller; a change that moves any control on the same signals, or adds to a line, makes it another."""
 
 

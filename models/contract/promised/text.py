@@ -10,6 +10,7 @@ from models.contract.terms import ControlBox, Terms
 
 _UNMEASURED = "(checked only: nothing measures it of a running job)"
 _UNDONE = "(not of a running job: there it reaches no query)"
+_PASSED = "(passed over in a running job: nothing there asks for maintenance)"
 
 
 def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> list[str]:
@@ -63,11 +64,11 @@ def _limits(terms: Terms) -> list[str]:
 def _ladder(contract: Contract, terms: Terms) -> list[str]:
     live, shed = terms.controls.live_rps, terms.shed
     unnamed = "never: controls.live_rps is not stated"
-    approximate = ", ".join(sorted(terms.error)) or "approximate operators (there are none)"
+    errors = f"{', '.join(sorted(terms.error))} go to their error limits {_UNDONE}"
     return [
         "the replay stops",
-        f"maintenance falls to {terms.fairness.floor:.0%} of the capacity {_UNDONE}",
-        f"{approximate} go to their error limits {_UNDONE}",
+        f"maintenance falls to {terms.fairness.floor:.0%} of the capacity {_PASSED}",
+        errors if terms.error else "approximate operators go to their error limits (passed over: there are none)",
         f"executors are asked for, {contract.executors.max} at most",
         f"live records are held back, the lowest tenant first: {unnamed if live is None else _range(live)}",
         f"records are shed: {f'at most {shed.max_fraction:.2%} {_UNDONE}' if shed.allowed else 'never'}",

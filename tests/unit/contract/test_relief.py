@@ -10,10 +10,10 @@ from models.contract.relief import Relief, ReliefStep, advance
 FOOT = Relief()
 
 
-def climbed(ratios, top=ReliefStep.SHED, relief=FOOT):
+def climbed(ratios, top=ReliefStep.SHED, relief=FOOT, passed=()):
     steps = []
     for ratio in ratios:
-        relief = advance(relief, ratio, top)
+        relief = advance(relief, ratio, top, passed)
         steps.append(relief.step)
     return steps
 
@@ -39,6 +39,15 @@ def test_it_is_left_more_slowly_where_limits_are_kept_without_room():
     assert climbed([1.0] * 6, relief=Relief(1))[-1] == 0
     assert climbed([0.5, 0.95, 0.95, 0.5], relief=Relief(3)) == [3, 3, 3, 2]
     assert climbed([*[0.95] * 5, 1.01, *[0.95] * 5], relief=Relief(3)) == [3] * 11
+
+
+def test_steps_without_effect_are_passed_over_on_both_ways():
+    both = {ReliefStep.MAINTENANCE, ReliefStep.THETA}
+    assert climbed([1.3] * 10, passed=both) == [0, 1, 1, 4, 4, 5, 5, 6, 6, 6]
+    assert climbed([1.3] * 6, passed={ReliefStep.THETA}) == [0, 1, 1, 2, 2, 4]
+    assert climbed([0.5] * 6, relief=Relief(5), passed=both) == [5, 4, 4, 1, 1, 0]
+    assert climbed([1.3] * 4, top=ReliefStep.THETA, relief=Relief(1), passed=both) == [1] * 4  # none above it is open
+    assert climbed([0.5] * 2, relief=Relief(3), passed=both) == [3, 1]  # it had an effect when it was taken
 
 
 def test_what_is_not_read_changes_nothing():

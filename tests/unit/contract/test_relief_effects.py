@@ -17,6 +17,7 @@ from models.contract.relief_effects import (
     executors_asked,
     highest_step,
     live_cap,
+    steps_without_effect,
 )
 from models.contract.service_rate import ServiceRate
 from models.contract.signals import Signals
@@ -33,6 +34,18 @@ def test_records_are_shed_only_where_it_is_allowed_and_nothing_else_is_left():
     assert highest_step(shared_terms(controls=BOXES, shed=SHED), Controls(live_rps=100.0)) == ReliefStep.SHED
     assert highest_step(shared_terms(controls=BOXES), Controls(live_rps=100.0)) == ReliefStep.THROTTLE
     assert highest_step(shared_terms(shed=SHED), Controls()) == ReliefStep.SHED
+
+
+def test_a_step_has_no_effect_without_maintenance_that_asks_or_an_approximate_operator():
+    exact, sized = shared_terms(), shared_terms(error={"top": {"eps_rel": 0.01, "pf": 0.001}})
+    none = {ReliefStep.MAINTENANCE, ReliefStep.THETA}
+    assert (
+        steps_without_effect(exact, Signals(0.0))
+        == none
+        == steps_without_effect(exact, Signals(0.0, maintenance_rps=0.0))
+    )
+    assert steps_without_effect(exact, Signals(0.0, maintenance_rps=5.0)) == {ReliefStep.THETA}
+    assert steps_without_effect(sized, Signals(0.0, maintenance_rps=5.0)) == set()
 
 
 @pytest.mark.parametrize(
