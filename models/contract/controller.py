@@ -41,6 +41,8 @@ from models.contract.terms import Terms
 
 LEAST_RPS = 1e-9
 """Rate that an operator is taken to serve at least, so that the formulas of queues stay finite."""
+VERSION = 5
+"""Of the controller; a change that moves any control on the same signals, or adds to a line, makes it another."""
 CHANGED = "the job no longer responds to its controls as it did"
 
 

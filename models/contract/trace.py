@@ -11,14 +11,11 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from models.contract.controller import close_interval
+from models.contract.controller import VERSION, close_interval
 from models.contract.declared import TermsError, build, plain
 from models.contract.signals import SharedPlan, Signals
 from models.contract.state import ControllerState
 from models.contract.terms import Terms, compile_terms
-
-VERSION = 5
-"""Of the controller; a change that moves any control on the same signals, or adds to a line, makes it another."""
 
 
 class ControlTraceError(ValueError):

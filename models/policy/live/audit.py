@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
 from configs.errors import SettingsError
+from models.contract.controller import VERSION
 from models.contract.terms import compile_terms
 from models.contract.trace import TraceDifference, first_difference
 from models.policy.live.replay import Agents, Contracts, replay_decision
@@ -16,6 +17,7 @@ from models.policy.replays.relief import relief_of
 
 DECIDED = ("executors", "reason", "codes")
 UNSEEN = "made without an observation, as for want of metrics"
+ANOTHER = f"beside a replay by another controller than this release's, which is {VERSION}"
 
 
 class DecisionLineError(ValueError):
@@ -67,6 +69,9 @@ def audit_decisions(
         if not is_decision(line):
             raise DecisionLineError(f"line {number}: {line[:40]!r} is no decision. One that was cut off may be deleted")
         logged = json.loads(line)
+        if _by_another_controller(logged):
+            left[ANOTHER] += 1
+            continue
         try:
             told, found = _of_replays(logged)
             rates += bool(found)
@@ -87,6 +92,11 @@ def audit_decisions(
         if part := first_difference(told, json.loads(json.dumps(found)), tolerance):
             return Audited(decisions, rates, +left, TraceDifference(number, *part))
     return Audited(decisions, rates, +left, None)
+
+
+def _by_another_controller(logged: Mapping[str, Any]) -> bool:
+    inputs = logged["inputs"].get("replay") if isinstance(logged["inputs"], dict) else None
+    return isinstance(inputs, dict) and inputs.get("controller") != VERSION
 
 
 def _of_replays(logged: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any
 
 from configs.contract import Contract
 from models.contract.constraints import worst_ratio
-from models.contract.controller import admitted_now, close_interval
+from models.contract.controller import VERSION, admitted_now, close_interval
 from models.contract.declared import build, plain
 from models.contract.promised.derive import derive_terms
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
@@ -98,6 +98,7 @@ def decide_rate(
     inputs: dict[str, Any] = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
         "executors": control.executors, "executors_soon": control.executors_soon(contract.executors.max),
+        "controller": VERSION,
     }  # fmt: skip
     if control.replays:
         of_each = {

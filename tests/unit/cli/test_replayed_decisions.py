@@ -48,6 +48,18 @@ def test_a_dump_of_decisions_is_made_again_to_the_last_bit(tmp_path, decided):
     assert ran.exit_code == 0 and "2 not made again: " in ran.output
 
 
+def test_decisions_of_another_controller_are_left_out_and_counted(tmp_path, decided):
+    contract, logged = decided
+    with_contract(tmp_path, contract)
+    older = json.loads(json.dumps(logged))
+    beside = [one["inputs"]["replay"] for one in older if "replay" in one["inputs"]]
+    del beside[0]["controller"], beside[0]["weighed"]  # as releases wrote that named none
+    beside[1]["controller"] = 4
+    ran = run("replay", written(tmp_path, map(json.dumps, older), "decisions.jsonl"))
+    assert ran.exit_code == 0 and "29 decisions and 27 rates of replays, each as logged" in ran.output
+    assert "2 not made again: beside a replay by another controller than this release's" in ran.output
+
+
 def more_of(value):
     return math.nextafter(value, math.inf) if isinstance(value, float) else value + 1
 
