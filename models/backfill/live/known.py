@@ -79,7 +79,7 @@ class StepGrid:
 
 def lead_times(known: KnownJob) -> Floats:
     """Return (LEADS,) quantiles of the seconds until an executor that is asked for works."""
-    lead = (known.memory.lead or LearnedLead.guess(known.contract.planning)).lead
+    lead = LearnedLead.under(known.memory.lead, known.contract.planning).lead
     busy = known.memory.batches.busy or 0.0
     levels = (np.arange(LEADS) + 0.5) / LEADS
     return np.minimum(lead.quantiles_s(levels.tolist(), 1, busy), LONGEST_S)

@@ -131,6 +131,12 @@ class LeadTime:
         """Create what is known before any raise: the contract's lead time, in seconds, and its growth."""
         return cls(prior_s, ((1.0, Regression.guess(prior_s, prior_growth, SURE)),), 0, prior_growth)
 
+    def with_prior(self, prior_s: float, prior_growth: float) -> LeadTime:
+        """Return what is known under another guess, which is all before any raise, and what follows a change later."""
+        if self.starts == 0:
+            return LeadTime.guess(prior_s, prior_growth)
+        return replace(self, prior_s=prior_s, prior_growth=prior_growth)
+
     @property
     def growth(self) -> float:
         """Exponent by which the lead time grows with the executors that start at once, as expected."""

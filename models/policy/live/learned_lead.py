@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
@@ -35,6 +35,18 @@ class LearnedLead:
     def guess(cls, planning: Planning) -> LearnedLead:
         """Create what is known before any outcome: the contract's lead time and its growth."""
         return cls(LeadTime.guess(planning.lead_s, planning.start_growth))
+
+    @classmethod
+    def under(cls, known: LearnedLead | None, planning: Planning) -> LearnedLead:
+        """Return what is known with the contract's guess of now, which may have been edited; `known`: None before any.
+
+        It is all that is known before the first raise, and what is believed after a change of the cluster.
+        """
+        if known is None:
+            return cls.guess(planning)
+        guess, late = (planning.lead_s, planning.start_growth), known.overdue
+        overdue = late and (late[0], late[1].with_prior(*guess))
+        return replace(known, lead=known.lead.with_prior(*guess), overdue=overdue)
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> LearnedLead:
@@ -76,15 +88,15 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
     """Return what is known of the lead time of a raise of one executor, wall seconds to two digits, for the log.
 
     Args:
-        known: what was learned; None before any outcome, where the contract's lead time is what is believed.
-        contract: of the job.
+        known: what was learned; None before any outcome.
+        contract: of the job; its lead time is what is believed before any raise.
         busy: share, 0 to 1, of the executors' time that is work now.
 
     Returns:
         "median_s", "planned_s" (the quantile LEVEL, which policies plan for), each at most LONGEST_S; "growth", the
         exponent by which it grows with the executors that start at once, 0 to 2; and "starts", the raises learned from.
     """
-    lead = (known or LearnedLead.guess(contract.planning)).lead
+    lead = LearnedLead.under(known, contract.planning).lead
     median, planned = _quantiles_s(lead, round(busy, 2))
     growth = round(min(max(lead.growth, 0.0), 2.0), 2)
     return {"median_s": median, "planned_s": planned, "growth": growth, "starts": lead.starts}

@@ -236,15 +236,11 @@ def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) ->
     Args:
         memory: so far; not changed.
         outcome: fields of a `tidecast.messages.Outcome`.
-        contract: of the job; its lead time is what is believed before any raise.
+        contract: of the job; its lead time is what is believed before any raise, and after a change of the cluster.
 
     Raises:
         KeyError: a field is missing.
     """
     if no_room(outcome) and outcome["confirmed_at"] is None:
         memory = replace(memory, no_room=True)  # until as many are there as are asked for
-    planning = contract.planning
-    known = memory.lead or LearnedLead.guess(planning)
-    # What is believed after a change of the cluster:
-    known = replace(known, lead=replace(known.lead, prior_s=planning.lead_s, prior_growth=planning.start_growth))
-    return replace(memory, lead=known.learn_outcome(outcome))
+    return replace(memory, lead=LearnedLead.under(memory.lead, contract.planning).learn_outcome(outcome))

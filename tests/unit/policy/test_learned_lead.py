@@ -3,11 +3,13 @@
 import dataclasses
 import json
 
+import numpy as np
 import pytest
 
 from configs.contract import Planning
+from models.backfill.live.known import KnownJob, lead_times
 from models.policy.live.learned_lead import LearnedLead, lead_quantiles, read_start
-from models.policy.live.memory import Memory
+from models.policy.live.memory import Memory, fresh, with_outcome
 from models.policy.live.replay import replay_decision
 from pipelines.scale.processor import Scaler
 from tests.unit.policy.test_processor import CONTRACT, NOW, metric, row
@@ -106,6 +108,26 @@ def test_slow_starts_make_the_autoscaler_plan_further_ahead_and_every_decision_r
             decision.reason,
             decision.codes,
         )
+
+
+@pytest.mark.parametrize("told", [None, {"before": 2, "target": 1, **CONFIRMED}, {"status": "refused"}])
+def test_an_edited_guess_counts_until_the_first_raise_whatever_was_told_before(told):
+    memory, edited = fresh(CONTRACT), Planning(lead_s=60.0, start_growth=1.0)
+    if told is not None:
+        memory = Memory.from_json(with_outcome(memory, outcome(**told), CONTRACT).to_json())
+    contract = CONTRACT.model_copy(update={"planning": edited})
+    said = lead_quantiles(memory.lead, contract, 0.0)
+    assert said == {**lead_quantiles(None, contract, 0.0), "median_s": 60.0, "growth": 1.0, "starts": 0}
+    assert np.median(lead_times(KnownJob(contract, memory, None, "mpc"))) == pytest.approx(60.0, rel=0.01)
+    raised = outcome("d2", 10.0, 70.0, **{**CONFIRMED, "confirmed_at": 60.0, "useful_at": 65.0})
+    assert with_outcome(memory, raised, contract).lead == LearnedLead.guess(edited).learn_outcome(raised)
+
+
+def test_a_guess_that_is_edited_after_the_first_raise_was_given_up_counts_once_that_raise_has_come():
+    edited = Planning(lead_s=60.0)
+    given_up = after(outcome(wall_time=60.0))
+    came = LearnedLead.under(given_up, edited).learn_outcome(outcome(**CONFIRMED))
+    assert came == after(outcome(**CONFIRMED), prior_s=60.0)
 
 
 def test_a_cluster_without_room_is_said_teaches_nothing_and_is_not_asked_for_more_until_there_is_room():
