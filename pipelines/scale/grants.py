@@ -107,19 +107,19 @@ def take_grant(
     Args:
         before: of the job, before its policy was asked.
         memory: after that.
-        seen: the job as observed; what is there is kept until something was granted.
+        seen: the job as observed, with the target that its policy was shown; what is there is kept until something was
+            granted.
         granted: of its pool.
         bounds: of its contract: these may have changed since, and an agent refuses what is beyond them.
         now: wall time, epoch seconds.
     """
-    stood = seen.target if before.target is None else before.target
     has, replay = granted.executors, granted.replay
     if has is None:
         has, replay = seen.executors, (memory.executors or seen.executors) - seen.executors  # which replays have
     # A grant is of what was asked for before it: what nobody asks for any more starts no executor.
-    has = min(max(min(has, max(stood, memory.target or 0)), bounds.min), bounds.max)
+    has = min(max(min(has, max(seen.target, memory.target or 0)), bounds.min), bounds.max)
     # What the policy asks for in vain is no change, after which it would wait.
-    changed_at = before.changed_at if has == stood else memory.changed_at if has == memory.target else now
+    changed_at = before.changed_at if has == seen.target else memory.changed_at if has == memory.target else now
     told = {**granted._asdict(), "executors": has, "replay": min(replay, bounds.max - has)}
     return replace(memory, target=has, changed_at=changed_at), told
 

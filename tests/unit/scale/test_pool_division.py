@@ -18,6 +18,7 @@ from configs.bounds import HOUR_S
 from configs.contract import Contract, Executors
 from configs.pool import Veto
 from configs.settings import load
+from models.policy.live.evaluation import RESYNC_S
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.policy.replays.kept import ReplayControl
@@ -179,6 +180,17 @@ def test_a_steady_load_raises_a_job_once_and_what_is_not_divided_yet_is_said(sit
     assert site.decided["orders"][0].reason.endswith("; pool shared: 1 until it is divided again")
 
 
+def test_a_raise_that_does_not_come_is_decided_again_as_seldom_as_outside_a_pool(site):
+    for _ in range(120):
+        site.second(orders=300.0, payments=20.0)
+        site.executors["orders"] = 1  # nothing comes
+    decided = site.decided["orders"]
+    ups = [one.wall_time for one in decided if one.codes[0] == "up"]
+    assert {one.executors for one in decided if one.wall_time >= ups[0]} == {4}
+    assert len(ups) > 2 and all(later - up > RESYNC_S for up, later in itertools.pairwise(ups))
+    check_log(site)
+
+
 def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_none():
     seen = SimpleNamespace(target=2, executors=2)
     before = replace(fresh(CONTRACTS["orders"]), target=2, changed_at=NOW - 60)
@@ -190,6 +202,9 @@ def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_
     asks_three = replace(before, target=3, changed_at=NOW)
     memory, told = take_grant(before, asks_three, seen, JobGrant("shared", 4), BOUNDS, NOW)
     assert (memory.target, memory.changed_at) == (3, NOW)
+    given_up = replace(before, target=4)  # its executors never came, and the policy was shown the two that are there
+    memory, told = take_grant(given_up, asks_two, seen, JobGrant("shared", 4), BOUNDS, NOW)
+    assert (memory.target, told["executors"], memory.changed_at) == (2, 2, NOW - 60)
 
 
 def test_a_job_of_which_nothing_was_granted_yet_keeps_the_executors_of_its_replays_within_its_bounds():
