@@ -49,11 +49,15 @@ class BatchTime:
         overhead_s = max(overhead_s, LEAST_GUESS_S)
         return cls(overhead_s, per_record_s, GUESS_WEIGHT, 0.0, GUESS_WEIGHT, overhead_s, per_record_s)
 
-    def with_guess(self, guess: BatchTime) -> BatchTime:
-        """Return the same, to be learned within the bounds of another first guess from the next batch on."""
+    def with_guess(self, guess: BatchTime, slot: float) -> BatchTime:
+        """Return the same, to be learned within the bounds of another first guess from the next batch on.
+
+        `slot` is by what one slot takes longer for a record, as slots are counted from now on.
+        """
         return replace(
-            self, guessed_overhead_s=guess.guessed_overhead_s, guessed_per_record_s=guess.guessed_per_record_s
-        )
+            self, per_record_s=self.per_record_s * slot, guessed_overhead_s=guess.guessed_overhead_s,
+            guessed_per_record_s=guess.guessed_per_record_s,
+        )  # fmt: skip
 
     @classmethod
     def from_json_values(cls, values: dict[str, Any]) -> BatchTime:

@@ -75,6 +75,12 @@ def busiest_share(known: float | None, seen: BatchSums, sample: dict[str, Any], 
     return known if worked_s is None or span <= 0 else float(min(worked_s / (cores * span), 1.0))
 
 
+def tasks_s(sample: dict[str, Any], slots: float) -> float | None:
+    """Return the seconds that a batch's tasks took side by side, or its longest stage; None: unknown."""
+    run_s, stage_s = sample.get("run_s"), sample.get("stage_s")
+    return None if run_s is None or stage_s is None else max(run_s / slots, stage_s)
+
+
 def _span_s(seen: BatchSums, wall: float, duration_s: float) -> float:
     gap = duration_s if seen.ended_at is None else wall - seen.ended_at
     return max(gap, duration_s)  # the two come from different clocks

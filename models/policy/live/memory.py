@@ -13,7 +13,7 @@ import msgspec
 from configs.contract import Contract
 from models.contract.service_rate import COLD_BATCHES
 from models.policy.core.batch_time import BatchTime, learn_from_batch
-from models.policy.core.batches import BatchSums, add_batch, busiest_share
+from models.policy.core.batches import BatchSums, add_batch, busiest_share, tasks_s
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
@@ -51,6 +51,7 @@ class Memory:
         behind_at, no_room: since when the job is behind, if it is; whether the cluster has no room for all of `target`.
         busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
+        scaling: exponent of the slots by which `model` counts them; None: not known.
     """
 
     model: BatchTime
@@ -85,6 +86,7 @@ class Memory:
     no_room: bool = False
     busiest: float | None = None
     timer_ms: int | None = None
+    scaling: float | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -201,21 +203,21 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     if not executors or not memory.tasks:
         return memory
     scatter = add_surprise(memory.scatter, memory.model, rows, worth, duration)
-    model = learn_from_batch(memory.model, rows, worth, duration, _tasks_s(sample, slots))
+    model = learn_from_batch(memory.model, rows, worth, duration, tasks_s(sample, slots))
     return replace(memory, model=model, scatter=scatter)
 
 
-def _tasks_s(sample: dict[str, Any], slots: float) -> float | None:
-    """Seconds that a batch's tasks took side by side, or its longest stage, whose tasks may differ; None: unknown."""
-    run_s, stage_s = sample.get("run_s"), sample.get("stage_s")
-    return None if run_s is None or stage_s is None else max(run_s / slots, stage_s)
-
-
 def with_contract(memory: Memory, contract: Contract) -> Memory:
-    """Return the memory of a job that has a contract (again): its guess is the batch model, or bounds a learned one."""
-    guess = BatchTime.guess(contract.planning.overhead_s, contract.planning.per_record_s)
-    model = guess if memory.metric_at is None else memory.model.with_guess(guess)
-    return replace(memory, model=model, unknown_at=None)
+    """Return the memory of a job that has a contract (again): its guess is the batch model, or bounds a learned one.
+
+    Where `planning.scaling` was edited, the executors that run sustain what they did, and other numbers of them do not.
+    """
+    planning = contract.planning
+    slots = parallelism(memory.executors or 1, contract.executors.cores, memory.ceiling(contract))
+    slot = slots ** (planning.scaling - (memory.scaling or planning.scaling))
+    guess = BatchTime.guess(planning.overhead_s, planning.per_record_s)
+    model = guess if memory.metric_at is None else memory.model.with_guess(guess, slot)
+    return replace(memory, model=model, scaling=planning.scaling, unknown_at=None)
 
 
 def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Account:

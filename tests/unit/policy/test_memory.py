@@ -308,6 +308,28 @@ def test_a_corrected_first_guess_reaches_a_running_job():
     assert told.model.per_record_s == pytest.approx(0.00005, rel=0.1)
 
 
+@pytest.mark.parametrize("scaling", [0.83, 0.5])
+def test_with_another_scaling_the_executors_that_run_sustain_what_they_did(scaling):
+    def sustained(memory, contract, executors):
+        _, seen, _ = evaluate(memory, 100.2, contract, FORECAST)
+        return seen.to_view(contract).capacity.sustained_rps(np.array([float(executors)]))[0]
+
+    memory = with_interval(with_contract(fresh(CONTRACT), CONTRACT), interval(executors=4))
+    for at in range(100):
+        batch = {"batch_rows": 2000, "batch_s": 4.4, "executors": 4, "wall_time": 100.0 + at}
+        memory = with_batch(memory, batch, CONTRACT)
+    edited = CONTRACT.model_copy(update={"planning": CONTRACT.planning.model_copy(update={"scaling": scaling})})
+    before = sustained(memory, CONTRACT, 4)
+    for _ in range(3):  # the edit is found once
+        memory = with_contract(Memory.from_json(memory.to_json()), edited)
+        assert sustained(memory, edited, 4) == pytest.approx(before)
+        assert sustained(memory, edited, 1) == pytest.approx(before / 4**scaling)
+    back = with_contract(memory, CONTRACT)
+    assert sustained(back, CONTRACT, 1) == pytest.approx(before / 4)
+    first = with_contract(with_contract(fresh(CONTRACT), CONTRACT), edited)
+    assert first.model.per_record_s == edited.planning.per_record_s, "a guess is one of the scaling beside it"
+
+
 def test_what_an_earlier_release_learned_of_batches_is_the_first_guess():
     old = {"overhead_s": 0.4, "per_record_s": 0.009, "prior_overhead_s": 0.4, "prior_per_record_s": 0.004, "xx": 3.0}
     model = Memory.from_json(json.dumps({"model": old, "arrivals": [1.0]})).model
