@@ -73,6 +73,7 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
         reason, codes = f"{reason}; {describe_catch_up(behind, target)}", [*codes, "recovery"]
         if behind.executors > target:
             target, codes = behind.executors, [_way(behind.executors, seen), *codes[1:]]
+            reason = f"{_moved(target, seen)}: {reason.partition(': ')[2]}"
             capacity = float(view.capacity.sustained_rps(np.array([float(target)]))[0])
     if shortage := find_shortage(seen, contract, view.capacity):
         reason, codes = f"{reason}; {describe_shortage(shortage, seen)}", [*codes, "shortage"]
@@ -132,12 +133,15 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         *(holding[flag] for flag in held),
         *(said for flag, said in limits.items() if flag in why and said),
     ]
-    moved = "hold" if way == "hold" else f"{way} {seen.asked} → {target}"
-    return f"{moved}: {'; '.join(parts)}", codes
+    return f"{_moved(target, seen)}: {'; '.join(parts)}", codes
 
 
 def _way(target: int, seen: Observation) -> str:
     return "up" if target > seen.asked else "down" if target < seen.asked else "hold"
+
+
+def _moved(target: int, seen: Observation) -> str:
+    return "hold" if (way := _way(target, seen)) == "hold" else f"{way} {seen.asked} → {target}"
 
 
 def _code(flag: Why) -> str:

@@ -13,6 +13,7 @@ from models.policy.core.budget import Account
 from models.policy.live.catch_up import CatchUp, behind_since, describe_catch_up, find_catch_up
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import Memory, fresh, with_interval
+from models.policy.live.plan import make_plan
 from models.policy.live.replay import replay_decision
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
@@ -114,6 +115,15 @@ def test_what_is_left_of_a_burst_has_waited_no_longer_than_since_the_newest_batc
     }  # fmt: skip
     memory, seen, _ = evaluate(with_interval(memory, sample), 100_002.0, CONTRACT, build("reactive", CONTRACT))
     assert seen.behind_s == 12.0
+
+
+@pytest.mark.parametrize(("target", "moved"), [(2, "up 2 → 4"), (4, "hold"), (6, "down 6 → 4")])
+def test_who_gets_more_for_an_rto_is_told_which_way_that_goes(target, moved):
+    contract = with_rto(95.0)
+    two = contract.model_copy(update={"planning": PLANNING.model_copy(update={"static_executors": 2})})
+    _, made = make_plan(seen(target=target), two, build("static", two))
+    assert (made.executors, made.codes[0], made.codes[-1]) == (4, moved.partition(" ")[0], "recovery")
+    assert made.reason.startswith(f"{moved}: 100 rec/s, lag 6150") and made.reason.count(": 2 more asked for") == 1
 
 
 def test_a_decision_says_it_asks_for_it_and_replays_bit_for_bit():
