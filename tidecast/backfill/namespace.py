@@ -17,6 +17,7 @@ from pathlib import Path
 
 from tidecast.backfill.spec import BackfillError, Spec
 from tidecast.replay.replayable import HeldElsewhereError
+from tidecast.spark.file_system import write_whole
 
 log = logging.getLogger("tidecast")
 
@@ -140,7 +141,7 @@ def write_spec(table: Path, spec: Spec) -> None:
     Raises:
         OSError: it cannot be written; the one before stands then.
     """
-    _write_whole(folder(table, spec.name) / SPEC, spec.to_json())
+    write_whole(folder(table, spec.name) / SPEC, spec.to_json())
 
 
 def specs(table: Path) -> list[Spec]:
@@ -161,7 +162,7 @@ def note_end(table: Path, name: str, wall_time: float) -> None:
     """
     path = namespace(table) / ENDED / name
     path.parent.mkdir(parents=True, exist_ok=True)
-    _write_whole(path, repr(wall_time))
+    write_whole(path, repr(wall_time))
 
 
 def end_of(table: Path, name: str) -> float:
@@ -197,12 +198,3 @@ def discard_written(table: Path, name: str) -> None:
             discard(table, name, part)
         except OSError as error:
             log.warning("%s of backfill %s beside %s stays until it begins anew: %s", part, name, table, error)
-
-
-def _write_whole(path: Path, text: str) -> None:
-    new = path.with_name(f"{path.name}.new")
-    with new.open("w") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)

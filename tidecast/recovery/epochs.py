@@ -6,7 +6,6 @@ They stand in `<checkpoint>.epochs.json` beside the first one's checkpoint; that
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from tidecast.fields import MessageError
 from tidecast.messages import decode, encode
 from tidecast.orders import ReplayOrder
 from tidecast.recovery.checkpoint import RecoveryError
+from tidecast.spark.file_system import write_whole
 
 
 @dataclass(frozen=True)
@@ -62,12 +62,8 @@ def write_epochs(checkpoint: Path, epochs: Sequence[LiveEpoch]) -> None:
     """
     path = _file(checkpoint)
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(f"{path.name}.new")
-    with new.open("w") as file:
-        json.dump([{**asdict(one), "gap": json.loads(encode(one.gap))} for one in epochs], file, indent=1)
-        file.flush()
-        os.fsync(file.fileno())
-    new.replace(path)
+    told = [{**asdict(one), "gap": json.loads(encode(one.gap))} for one in epochs]
+    write_whole(path, json.dumps(told, indent=1))
 
 
 def checkpoint_of(checkpoint: Path, epochs: Sequence[LiveEpoch]) -> Path:

@@ -233,10 +233,11 @@ class Replays:
     def _end(self, order: ReplayOrder, state: str, reason: str) -> None:
         """Say how it ended; an order of a later time is met again, from the query's checkpoint."""
         self._stop(order)
-        self._say(order, self._queries.pop(order.id, None), state, None, reason)
+        query = self._queries.pop(order.id, None)
         self._over[order.id] = order.wall_time
         self._begun.pop(order.id, None)
         self._unsettled.pop(order.id, None)
+        self._say(order, query, state, None, reason)
         if state in ("done", "cancelled"):
             at = later_than(order, time.time())  # whoever ordered it may have another clock
             self._ended.tell(order, at, state == "done")

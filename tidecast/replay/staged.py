@@ -18,6 +18,7 @@ from urllib.parse import unquote, urlparse
 
 from tidecast.orders import ReplayOrder
 from tidecast.replay.table import COLUMNS, RecordTableError, in_range, read_table
+from tidecast.spark.file_system import write_whole
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -68,7 +69,7 @@ def stage(spark: SparkSession, order: ReplayOrder, folder: Path) -> Path:
     shutil.rmtree(folder / MADE)
     if not files:
         raise RecordTableError(f"{order.table} holds no record of replay {order.id}: give another range or table")
-    listed.write_text(json.dumps({"files": len(files)}))
+    write_whole(listed, json.dumps({"files": len(files)}))
     return rows
 
 
@@ -98,7 +99,7 @@ class StagedRange:
         """Return the files that are committed, and all; (0, 0) before the query has read any.
 
         Raises:
-            OSError, ValueError, KeyError: Spark's logs are not as expected.
+            OSError, ValueError, KeyError: Spark's logs are not as expected, or the list of the files is damaged.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
         checkpoint = Path(urlparse(self._execution.resolvedCheckpointRoot()).path)
@@ -109,10 +110,17 @@ class StagedRange:
             self._read = len({one["path"] for one in taken})
             if taken:
                 # Spark's log has a URL, where a space is %20; the checkpoint's root above is none.
-                listed = Path(unquote(urlparse(taken[0]["path"]).path)).parent.with_name(LIST)
-                self._all = json.loads(listed.read_text())["files"]
+                self._all = _listed(Path(unquote(urlparse(taken[0]["path"]).path)).parent.with_name(LIST))
             self._newest = newest
         return self._read, self._all
+
+
+def _listed(path: Path) -> int:
+    """How many files are staged; which of them are read stands in the checkpoint, so they are not staged again."""
+    try:
+        return int(json.loads(path.read_text())["files"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise RecordTableError(f"{path} is damaged ({error}): cancel the replay, then order it again") from None
 
 
 def _entries(log: Path) -> list[dict[str, Any]]:

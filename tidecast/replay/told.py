@@ -46,7 +46,7 @@ class ToldProgress:
             warm: whether a dry run has made its first batch quick.
         """
         job, now = self._job, time.time()
-        measured: dict[str, Any] = {} if query is None else query.measured()
+        measured = {} if query is None else _measured(query)
         if state == "done":
             measured["done"] = order.records
         if order.schedule and (state in ("waiting", "running") or (state == "read" and not reason)):  # it is published
@@ -130,6 +130,15 @@ class EndedOrders:
             return True
         del self._done[order.id]
         return False
+
+
+def _measured(query: ReplayQuery) -> dict[str, Any]:
+    """What a query tells of itself; nothing where it cannot: that it has failed is said all the same."""
+    try:
+        return query.measured()
+    except Exception:
+        log.debug("a replay's progress cannot be measured", exc_info=True)
+        return {}
 
 
 def _read(order: ReplayOrder) -> tuple[Any, ...]:

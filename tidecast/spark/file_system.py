@@ -1,7 +1,9 @@
-"""Whether a path without a scheme is the same file for Spark as for Python."""
+"""Whether a path without a scheme is the same file for Spark as for Python, and how a file is written whole."""
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -32,3 +34,17 @@ def refuse_other_file_system(spark: SparkSession, error: type[ValueError]) -> No
             "neither finds what the other writes. Give paths of a file system that is mounted on all nodes, and "
             'before this call spark.conf.set("fs.defaultFS", "file:///"); what is on the other one has to be copied'
         )
+
+
+def write_whole(path: Path, text: str) -> None:
+    """Put a file in place of the one before: all of it or nothing, also where the computer fails meanwhile.
+
+    Raises:
+        OSError: it cannot be written; the one before stands then.
+    """
+    new = path.with_name(f"{path.name}.new")
+    with new.open("w") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    new.replace(path)

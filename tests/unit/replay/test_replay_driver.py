@@ -105,6 +105,22 @@ def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job
     assert len(queries) == 2
 
 
+def test_one_that_cannot_say_how_far_it_came_ends_once_and_keeps_no_other_from_its_turn(queries, job):
+    def measured():
+        raise ValueError("files.json is damaged")
+
+    job.orders |= {"fix": _order(most_rps=5.0), "other": _order("other", most_rps=7.0)}
+    replays = Replays(job, Replayable(lambda order: queries))
+    replays.poll()
+    first, other = queries
+    first.measured, first.fails, before = measured, "files.json is damaged", len(other.rates)
+    for _ in range(3):
+        replays.poll()
+    said = [one for one in job.outbox.of(ReplayProgress) if one.id == "fix"][-1]
+    assert (said.state, said.reason) == ("failed", "files.json is damaged")
+    assert queries == [first, other] and first.stopped and len(other.rates) == before + 3
+
+
 def test_what_was_read_is_published_before_it_is_done_and_a_failing_publication_is_no_end(queries, job):
     published = []
 

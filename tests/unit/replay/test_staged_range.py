@@ -6,6 +6,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidecast.replay.staged import LIST, ROWS, StagedRange
+from tidecast.replay.table import RecordTableError
 
 FILES = 25
 
@@ -46,3 +47,10 @@ def test_that_spark_deletes_old_files_of_its_log_meanwhile_is_no_failure(folder)
         (log / f"{batch}").unlink()
         (log / f"{batch}").symlink_to(log / "gone")  # it is listed, and cannot be read any more
     assert of(folder).files() == (14, FILES)
+
+
+@pytest.mark.parametrize("left", ["", '{"fil', "[]", "{}"])
+def test_a_list_that_is_damaged_is_named_with_the_remedy(folder, left):
+    (folder / LIST).write_text(left)
+    with pytest.raises(RecordTableError, match=r"files\.json is damaged .*: cancel the replay, then order it again"):
+        of(folder).files()
