@@ -49,16 +49,18 @@ class Observer:
             py4j.protocol.Py4JError: the JVM does not answer or has ended.
             ValueError, KeyError, TypeError: a progress report of Spark lacks a field or has another form.
         """
-        ended = not self._cluster.jquery.isActive()
-        self.look()
-        job, now = self._job, time.monotonic()
-        with job.lock:
-            if job.owns_executors and now - self._tidied > TIDY_S:
-                self._tidied = now
-                self._tidy()
-        if ended:
-            self._tell_end()
-            job.stop.set()
+        job, ended = self._job, not self._cluster.jquery.isActive()
+        try:
+            self.look()
+            now = time.monotonic()
+            with job.lock:
+                if job.owns_executors and now - self._tidied > TIDY_S:
+                    self._tidied = now
+                    self._tidy()
+        finally:
+            if ended:  # also where its last batches cannot be read: it has no others
+                self._tell_end()
+                job.stop.set()
 
     def look(self) -> None:
         """Queue the batches and outcomes that `poll` has not told, and change nothing; raises what `poll` does."""

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill.spec import BackfillError, instant
+from tidecast.spark.progress import event_s
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -16,13 +16,13 @@ def watermark_ms(live: Any) -> int | None:
     """Return the watermark up to which a running query drops what comes, ms of event time; None before it has told one.
 
     It is that of the newest micro-batch that ran: the next one drops by it. A query that had nothing to do since it was
-    started tells the one that it goes on with.
+    started tells the one that it goes on with. One after the year 9999 is told as that year's end.
 
     Args:
         live: the query.
     """
     stamp = _event_time(live)[0].get("watermark")
-    return None if stamp is None else round(datetime.fromisoformat(stamp).timestamp() * 1000)
+    return None if stamp is None else round(event_s(stamp) * 1000)
 
 
 def why_open(live: Any, end_ms: int) -> str:

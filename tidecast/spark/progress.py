@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -13,6 +14,10 @@ from tidecast.spark.sensors import Offsets
 
 COUNTED = "tidecast.rows."
 """Begins the name under which a query observes how many rows (`n`) a step of it makes; the step's name follows."""
+
+YEAR_10000_S = 253_402_300_800.0
+"""Its begin, epoch seconds. Spark has event times of later years, as of a stamp in ms that was read as one in seconds;
+Python has no such date."""
 
 
 class Phases(NamedTuple):
@@ -37,7 +42,7 @@ class Batch:
     `batch_s` is its duration in wall seconds, `rows` the records read, `starts` and `ends` its offsets (end exclusive).
     A record of Kafka counts once, however often it was read, unless the batch is a query's first one ever.
     `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is job time, epoch
-    seconds, None without one; `state_rows` is None for a query without state; `phases` say where it spent time beside
+    seconds, None without one and after the year 9999; `state_rows` is None for a query without state; `phases` say where it spent time beside
     its tasks; `operator_rows` are those that its steps have made, None where it counts none.
     """
 
@@ -83,15 +88,25 @@ def parse_progress(text: str) -> Batch | None:
         {place: at for source in sources for place, at in parse_offsets(source.get(name)).items()}
         for name in ("startOffset", "endOffset", "latestOffset")
     )
-    watermark = (report.get("eventTime") or {}).get("watermark")
+    stamp = (report.get("eventTime") or {}).get("watermark")
+    watermark = event_s(stamp) if stamp else 0.0  # 1970 means that there is none yet
     return Batch(
         batch_id=report["batchId"], run_id=report["runId"], finished=started + batch_s, batch_s=batch_s,
         rows=report.get("numInputRows", 0) - sum(map(_read_again, sources)), starts=starts, ends=ends, latest=latest,
         latest_at=started + durations.get("latestOffset", 0) / 1000,
-        watermark=(_seconds(watermark) or None) if watermark else None,  # 1970 means there is none yet
+        watermark=watermark if watermark and watermark < YEAR_10000_S else None,
         state_rows=sum(s.get("numRowsTotal", 0) for s in state) if state else None,
         phases=_phases(durations, state), operator_rows=_operator_rows(report.get("observedMetrics") or {}),
     )  # fmt: skip
+
+
+def event_s(stamp: str) -> float:
+    """Return an event time as a report has it, epoch seconds; YEAR_10000_S for any later one.
+
+    Raises:
+        ValueError: it is not ISO 8601.
+    """
+    return YEAR_10000_S if re.match(r"\+?\d{5}", stamp) else _seconds(stamp)
 
 
 def parse_offsets(value: Any) -> Offsets:

@@ -63,6 +63,15 @@ def test_a_batch_that_ended_just_before_the_agent_is_stopped_is_told():
     assert [one.batch_rows for one in job.outbox.of(MetricSample)] == [60]
 
 
+def test_the_agent_ends_with_its_query_also_where_the_last_report_is_of_another_form():
+    job, query, observer = watched()
+    query.end()
+    del observer._cluster.batch_stages
+    with pytest.raises(AttributeError):
+        observer.poll()
+    assert job.stop.is_set()
+
+
 @pytest.mark.parametrize(
     ("owns", "words"),
     [

@@ -85,6 +85,17 @@ def test_no_watermark_yet_is_none():
     assert (batch.watermark, batch.state_rows) == (None, None)
 
 
+@pytest.mark.parametrize("stamp", ["+58831-06-25T07:06:40.000Z", "58831-06-25T07:06:40.000Z"])
+def test_a_watermark_of_a_year_that_python_has_not_is_none_and_the_batch_is_told(stamp):
+    data = report(4)
+    data["eventTime"] = {"watermark": stamp}
+    batch = parse_progress(json.dumps(data))
+    assert (batch.batch_id, batch.watermark) == (4, None)
+    query = Query()
+    query.reports.append(Report(data))
+    assert [one.batch_id for one in ProgressReader(query).new_batches()] == [4]
+
+
 @pytest.mark.parametrize(
     "value", [None, 17, "17", "not json", '"text"', {"a": 1}, {"seq": {"x": 1}}, {"t": {"0": "5"}}, []]
 )
