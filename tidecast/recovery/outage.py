@@ -82,8 +82,7 @@ def begin_epoch(
         RecoveryError, MergeError, ConnectionError: as `recover`.
     """
     if committed is None and epochs:
-        gap = epochs[-1].gap  # it was killed before its first micro-batch
-        committed = Committed(-1, gap.wall_time, gap.past, gap.begin_ms or 0)
+        committed = _at_its_begin(epochs[-1], asked.clock)  # it was killed before its first micro-batch
     if committed is None:
         return None, "starts for the first time"
     with Positions(asked.source) as positions:
@@ -117,6 +116,13 @@ def begin_epoch(
     order = _gap_order(number, asked, waiting, span, starts, opens)
     epoch = LiveEpoch(number, span.whole_from, span.final_s, order, span.final_s + asked.ahead_s)
     return Begun(epoch, span.absorbed), _begun_text(order, waiting, span)
+
+
+def _at_its_begin(epoch: LiveEpoch, clock: Clock) -> Committed:
+    """How far an epoch is that has committed nothing: its gap's windows are open, and records as late as before it."""
+    begin_ms, end_ms = epoch.gap.begin_ms or 0, epoch.gap.end_ms or 0
+    late_s = epoch.final_s - clock.wall_at(end_ms / 1000)
+    return Committed(-1, clock.wall_at(begin_ms / 1000) + late_s, epoch.gap.past, begin_ms)
 
 
 def _gap_order(

@@ -42,8 +42,8 @@ class Batch:
     `batch_s` is its duration in wall seconds, `rows` the records read, `starts` and `ends` its offsets (end exclusive).
     A record of Kafka counts once, however often it was read, unless the batch is a query's first one ever.
     `latest` are the sources' end offsets as the query itself saw them at `latest_at`; `watermark` is job time, epoch
-    seconds, None without one and after the year 9999; `state_rows` is None for a query without state; `phases` say where it spent time beside
-    its tasks; `operator_rows` are those that its steps have made, None where it counts none.
+    seconds, None without one and after the year 9999; `state_rows` is None for a query without state; `phases` say
+    where it spent time beside its tasks; `operator_rows` are those that its steps have made, None where it counts none.
     """
 
     batch_id: int

@@ -3,6 +3,7 @@
 import errno
 import json
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -10,6 +11,7 @@ from tidecast.merge import MergeSink
 from tidecast.merge.table import TableForm
 from tidecast.recovery import outage, recover
 from tidecast.recovery.checkpoint import Committed, RecoveryError
+from tidecast.recovery.epochs import write_epochs
 
 SOURCE = {"kafka.bootstrap.servers": "nowhere:9092", "subscribe": "events", "startingOffsets": "earliest"}
 A, B = ("events", 0), ("events", 1)
@@ -73,6 +75,14 @@ class Sessionless:
 
     def load(self):
         return "records"
+
+
+def earlier(epoch, by_s):
+    """An epoch as if it had begun so much earlier."""
+    gap, by_ms = epoch.gap, 1_000 * by_s
+    times = {name: getattr(gap, name) - by_ms for name in ("begin_ms", "end_ms", "open_ms")}
+    moved = replace(gap, wall_time=gap.wall_time - by_s, **times)
+    return replace(epoch, whole_from=epoch.whole_from - by_ms, final_s=epoch.final_s - by_s, gap=moved)
 
 
 @pytest.fixture
@@ -142,6 +152,17 @@ def test_a_driver_that_is_killed_before_its_first_batch_waits_no_second_time(kno
     made, asked = start(tmp_path)
     assert len(made.epochs) == 1 and made.sink.epoch == 1 and "0 records wait" in made.text
     assert asked["startingOffsets"] == '{"events": {"0": 3600, "1": 3600}}'
+
+
+def test_a_second_outage_before_its_first_batch_takes_no_outage_for_the_lateness_of_records(known, tmp_path):
+    write_epochs(tmp_path / "live", [earlier(one, 1_000) for one in start(tmp_path)[0].epochs])
+    topic, now = known["topic"], known["topic"].now
+    topic.now, topic.newest, known["committed"] = now - 1_000, topic.newest + 1_000, None
+    (before, epoch) = start(tmp_path)[0].epochs
+    assert before.gap.wanted == "cancel" and epoch.gap.begin_ms == before.gap.begin_ms - 60_000
+    # A minute of lateness, as the watermark had it before both; the first outage was of ten.
+    assert epoch.final_s == pytest.approx(epoch.gap.end_ms / 1000 + 60, abs=2)
+    assert epoch.gap.open_ms / 1000 == pytest.approx(now - 120, abs=2)
 
 
 def test_in_order_is_the_default_and_asks_nobody(known, tmp_path):
