@@ -26,6 +26,7 @@ class Arrivals:
         self._job, self._bootstrap, self._security = job, bootstrap, security
         self._client: Any = None
         self._partitions: list[Any] = []
+        self._looked_back: set[Any] = set()
         self._discovered = -REDISCOVER_S
         self._published: tuple[float, Offsets] | None = None
         self._clock = WatchedClock()
@@ -35,8 +36,8 @@ class Arrivals:
 
         That metric holds arrivals (records per wall second) and lag (records). Connects at the first call (waits up to
         10 s) and looks for new partitions every REDISCOVER_S (10 s); of a new one the end offsets of 1 s to 36 h ago
-        are read too. Does nothing while the job's topics are unknown; queues no metric before the job's clock has
-        begun. After an outage one interval spans it.
+        are read too, with each search until the broker has told them. Does nothing while the job's topics are unknown;
+        queues no metric before the job's clock has begun. After an outage one interval spans it.
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
@@ -82,7 +83,6 @@ class Arrivals:
     def _discover(self) -> None:
         from kafka import TopicPartition
 
-        known = {(p.topic, p.partition) for p in self._partitions}
         found = {topic: self._client.partitions_for_topic(topic) for topic in self._job.topics}
         if missing := [topic for topic, numbers in found.items() if not numbers]:
             raise LookupError(
@@ -91,12 +91,12 @@ class Arrivals:
             )
         self._partitions = [TopicPartition(topic, p) for topic, numbers in found.items() for p in sorted(numbers)]
         self._discovered = time.monotonic()
-        self._look_back([p for p in self._partitions if (p.topic, p.partition) not in known])
+        if new := [part for part in self._partitions if part not in self._looked_back]:
+            self._look_back(new)
+            self._looked_back |= {*new}  # only now: where the broker did not answer, the next search repeats it
 
     def _look_back(self, partitions: list[Any]) -> None:
         """Where the topics' ends were at some moments of the past, by the records' own timestamps."""
-        if not partitions:
-            return
         now = time.time()
         ends = self._client.end_offsets(partitions, timeout_ms=ANSWER_MS)
         for age in PAST_S:

@@ -1,12 +1,14 @@
 """What fails in one of the agent's threads is said, and said again while it does."""
 
 import itertools
+import time
 from types import SimpleNamespace
 
 import pytest
+from kafka.errors import KafkaTimeoutError
 
 from tests.fakes import driver
-from tidecast import agent
+from tidecast import agent, arrivals
 from tidecast.arrivals import Arrivals
 from tidecast.connection.reach import UnreachableError
 
@@ -58,8 +60,43 @@ def test_a_broker_is_asked_again_less_often_and_an_error_that_says_little_is_tol
     assert waited[0] == waits_s and caplog.records[0].message.endswith(f"fails, trying on: {words}")
 
 
+class ForgetfulBroker:
+    """One with a partition that got a record a second for a minute, and that does not tell its past at first."""
+
+    def __init__(self):
+        self.began, self.asked = time.time() - 60.0, 0
+
+    def partitions_for_topic(self, topic):
+        return {0}
+
+    def end_offsets(self, partitions, timeout_ms):
+        return dict.fromkeys(partitions, 60)
+
+    def offsets_for_times(self, times, timeout_ms):
+        self.asked += 1
+        if self.asked == 3:
+            raise KafkaTimeoutError("no answer within 5 s")
+        at = {place: max(0, int(ms / 1000 - self.began)) for place, ms in times.items()}
+        return {place: SimpleNamespace(offset=offset) for place, offset in at.items()}
+
+
+def test_a_look_at_past_offsets_that_failed_is_repeated_with_the_next_search_and_then_no_more(monkeypatch):
+    monkeypatch.setattr(arrivals, "REDISCOVER_S", -1.0)  # each sample searches
+    job, broker = driver.job(), ForgetfulBroker()
+    sampled = Arrivals(job, "broker:9092", {})
+    sampled._client = broker
+    with pytest.raises(KafkaTimeoutError):
+        sampled.sample()
+    assert job.curves["events", 0].arrival_time(30) is None
+    sampled.sample()
+    assert job.curves["events", 0].arrival_time(30) == pytest.approx(broker.began + 30, abs=2.0)
+    asked = broker.asked
+    sampled.sample()
+    assert broker.asked == asked == 3 + len(arrivals.PAST_S)
+
+
 def test_a_topic_of_the_query_that_is_not_seen_is_told_with_what_helps():
-    arrivals = Arrivals(driver.job(), "broker:9092", {})
-    arrivals._client = SimpleNamespace(partitions_for_topic=lambda topic: set())
+    sampled = Arrivals(driver.job(), "broker:9092", {})
+    sampled._client = SimpleNamespace(partitions_for_topic=lambda topic: set())
     with pytest.raises(LookupError, match=r"'events', which the query reads, .*broker:9092.* Describe; source_boot"):
-        arrivals.sample()
+        sampled.sample()
