@@ -103,7 +103,7 @@ class Replays:
         """Stop the replays' queries, all of them though one fails; orders are gone on with by the job's next agent."""
         with ExitStack() as ends:  # the last one first
             if self._replayable is not None:
-                ends.callback(self._replayable.close)
+                ends.callback(self._replayable.turn.leave, self._replayable.close, self)
             for starting in self._starting.values():
                 ends.callback(starting.end)
             ends.callback(self._wait.hold, False)
@@ -153,6 +153,7 @@ class Replays:
         self._stop(order)
         self._compared.pop(order.id, None)
         if self._replayable is not None:
+            self._replayable.turn.take(self)
             self._replayable.cancel(order)
         kept = "; nothing that an earlier run of it wrote is removed: the job was attached without replay="
         self._end(order, "cancelled", "as ordered" + (kept if self._replayable is None else ""))
@@ -199,6 +200,7 @@ class Replays:
         if rps <= 0 or not self._pauses.is_first_over():
             self._say(order, None, "waiting", rps, why_none(self._job, rps))
             return
+        replayable.turn.take(self)
         if order.table:
             self._starting[order.id] = Aside(order, replayable.start, "start")  # its range is copied first
             return

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from tidecast.orders import ReplayOrder
@@ -11,6 +12,37 @@ from tidecast.orders import ReplayOrder
 
 class HeldElsewhereError(RuntimeError):
     """Another agent or application, as one that is just ending, still has a replay: it is begun once that lets go."""
+
+
+class AgentTurn:
+    """Which agent is at work with a job's replays: one that ends lets go of all that is open, whoever began it."""
+
+    def __init__(self) -> None:
+        """It is nobody's."""
+        self._lock = threading.Lock()
+        self._agent: object = None
+
+    def take(self, agent: object) -> None:
+        """Give it to an agent, until that has let go.
+
+        Raises:
+            HeldElsewhereError: another one has it.
+        """
+        with self._lock:
+            if self._agent is not None and self._agent is not agent:
+                raise HeldElsewhereError("the job's agent before is ending and still has its replays: it is waited for")
+            self._agent = agent
+
+    def leave(self, close: Callable[[], None], agent: object) -> None:
+        """Call `close` and take it from the agent, unless another one has it."""
+        try:
+            self.take(agent)
+        except HeldElsewhereError:
+            return  # that one is to close
+        try:
+            close()
+        finally:
+            self._agent = None
 
 
 @dataclass(frozen=True)
@@ -35,6 +67,7 @@ class Replayable:
         ended: called with the order that says that a replay is over. Keep its `wall_time`, by its id, where the results
             lie: the record on the broker goes where somebody sends an older order again.
         ended_at: returns what was kept of an id; 0: nothing, and such an order is met again by the next agent.
+        turn: of the agents that are given this one, as where a query is started again in its driver.
     """
 
     start: Callable[[ReplayOrder], Any]
@@ -46,6 +79,7 @@ class Replayable:
     close: Callable[[], None] = lambda: None
     ended: Callable[[ReplayOrder], None] = lambda order: None
     ended_at: Callable[[str], float] = lambda name: 0.0
+    turn: AgentTurn = field(default_factory=AgentTurn, repr=False, compare=False)
 
 
 def check_order(order: ReplayOrder, replayable: Replayable, topics: Collection[str]) -> None:

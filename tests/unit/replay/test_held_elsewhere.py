@@ -64,6 +64,44 @@ def test_a_cancellation_of_what_another_agent_has_still_waits_too(job, monkeypat
     assert len(tries) == 3 and told[0] == ("waiting", "fix is running in process 7") and told[-1][0] == "cancelled"
 
 
+def test_of_two_agents_with_the_same_replays_the_later_one_begins_once_the_earlier_one_has_closed(job, monkeypatch):
+    """As where a query that failed is started again in its driver, and attached with the same `replay=`."""
+    monkeypatch.setattr(driver, "ReplayQuery", NotedQuery)
+    monkeypatch.setattr(driver, "AGAIN_S", 0.05)
+    made, closed = [], []
+    shared = Replayable(lambda order: made, close=lambda: closed.append([one.stopped for one in made]))
+    earlier, later, third = (Replays(job, shared) for _ in range(3))
+    earlier.poll()
+    wait_until(lambda: later.poll() or job.outbox.of(ReplayProgress), "that it waits", every_s=0.001)
+    (said,) = job.outbox.of(ReplayProgress)
+    assert (said.state, len(made)) == ("waiting", 1) and "agent before is ending" in said.reason
+    third.close()  # it has begun nothing
+    assert closed == []
+    earlier.close()
+    wait_until(lambda: later.poll() or len(made) == 2, "its query", every_s=0.001)
+    earlier.close()
+    assert closed == [[True]] and not made[1].stopped
+    later.close()
+    assert closed == [[True], [True, True]]
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_a_cancellation_waits_for_the_earlier_agents_end_too(job, monkeypatch, begun):
+    monkeypatch.setattr(driver, "ReplayQuery", NotedQuery)
+    monkeypatch.setattr(driver, "AGAIN_S", 0.0)
+    cancelled, order = [], job.orders["fix"]
+    shared = Replayable(lambda order: [], cancel=cancelled.append)
+    earlier, later = Replays(job, shared), Replays(job, shared)
+    if begun:
+        earlier.poll()
+    job.orders["fix"] = replace(order, wanted="cancel")
+    later.poll()
+    assert len(cancelled) == (0 if begun else 1)
+    earlier.close()
+    later.poll()
+    assert len(cancelled) == 1
+
+
 def test_who_cannot_take_a_lease_is_told_so_by_both_errors(tmp_path):
     lease = namespace.take_lease(tmp_path / "hourly", "fix")
     for kind in (BackfillError, HeldElsewhereError):
