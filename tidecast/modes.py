@@ -50,13 +50,16 @@ def switch_mode(job: Job, mode: str) -> None:
 
     That stops Spark's dynamic allocation until the application ends, also if the mode is "observe" again later. Where
     the cluster refuses, the mode stays, the log says why, and `retry_mode` tries again: nobody else scales then. Agents
-    of several queries of an application may do it: each has executors of its own then (`tidecast.spark.allotment`).
+    of several queries of an application may do it: each has executors of its own then (`tidecast.spark.allotment`). An
+    agent that ends stays as it is.
 
     Raises:
         KeyError: there is no such mode.
         py4j.protocol.Py4JError: Spark's JVM does not answer; `retry_mode` tries again.
     """
     with job.lock:
+        if job.stop.is_set():
+            return  # the job's next agent may have the executors by now
         refusal = job.pending.refusal if job.pending is not None else ""
         job.pending = PendingMode(mode, time.monotonic(), refusal)
         if mode not in ("observe", job.mode) and not job.owns_executors and not _take_over(job, job.pending):

@@ -109,11 +109,13 @@ class ExecutorActuator:
         that dies on its own is replaced by the cluster manager.
 
         Raises:
-            ActuatorError: the cluster manager refused the total, or (`target` is changed then) a live executor could
-                not be asked to leave.
+            ActuatorError: it has not taken over, or the query's next agent has since; or the cluster manager refused
+                the total, or (`target` is changed then) a live executor could not be asked to leave.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
         with self._allotment.lock:
+            if self.target is None:  # what it asked for would be added to what the next agent asks for
+                raise ActuatorError(f"an agent of job {self._job!r} that is ending asks for none: the next one does")
             self._ask(executors)
             self._dismiss(self.live()[executors:])
 

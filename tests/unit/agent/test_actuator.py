@@ -72,7 +72,7 @@ def test_a_target_that_is_not_reached_is_asked_for_again_now_and_then(now):
     application = Application()
     asking = acting(application)
     assert asking.reconcile() is None and not application.asked  # before the first target
-    asking.set_target(3)
+    asking.take_over(3)
     for seconds, asked in ((1.0, 1), (AGAIN_S, 2), (1.0, 2), (AGAIN_S, 3)):
         now.s += seconds
         assert asking.reconcile() is None and application.asked == [3] * asked
@@ -193,6 +193,24 @@ def test_one_that_begins_anew_asks_for_its_own_again_and_not_for_more(released):
     again = acting(application, "payments")
     again.take_over(1)
     assert (application.asked[-1], orders.target, again.target) == (3, 2, 1)
+
+
+def test_an_agent_that_is_about_to_end_asks_for_none_once_the_next_one_has_taken_over():
+    """As where its thread is in the midst of a decision while its query is started again in the driver."""
+    application = Application()
+    before, again = acting(application), acting(application)
+    job = driver.job(actuator=before)
+    switch_mode(job, "act")
+    before.set_target(3)
+    again.take_over(1)
+    with pytest.raises(ActuatorError, match="job 'orders' that is ending asks for none"):
+        before.set_target(4)
+    before.release()
+    assert (again.target, before.target, max(application.asked)) == (3, None, 3)
+    late = driver.job(actuator=acting(application))
+    late.stop.set()
+    switch_mode(late, "act")
+    assert (again.target, late.mode) == (3, "observe")
 
 
 def test_one_whose_request_is_refused_shares_nothing():
