@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import math
 import sys
 from collections.abc import Iterable, Mapping
 from datetime import datetime
@@ -10,11 +11,13 @@ from typing import Any
 
 from models.alerts.knowledge import DriftSeen
 from pipelines.airflow.names import DRIFT, INGEST_DAG
+from tidecast.fields import LATEST_S
 
 _log = logging.getLogger(__name__)
 DriftEvent = dict[str, Any]
 """What an event says of a drift: the fields of `Drift`, `job`, `factor`, and `text` for a person. JSON values only."""
 _NUMBERS, _TEXTS = ("time", "found", "before", "after", "factor"), ("job", "kind", "signal", "text")
+_ROUNDED = 0.01  # by which the logarithm of a factor that somebody has rounded may differ
 
 
 def valid_drifts(extras: Iterable[Any]) -> list[DriftEvent]:
@@ -27,8 +30,9 @@ def valid_drifts(extras: Iterable[Any]) -> list[DriftEvent]:
         extras: what each event says, in any order.
 
     Returns:
-        Those that are mappings with finite numbers `time`, `found`, `before`, `after` and `factor`, the last one above
-        0, and texts `job`, `kind`, `signal` and `text`, as they came.
+        Those that are mappings with finite numbers `time`, `found`, `before`, `after` and `factor`, and texts `job`,
+        `kind`, `signal` and `text`, as they came; neither moment is after the year 2100, and `factor` is about
+        exp(after − before).
     """
     found = []
     for extra in extras:
@@ -70,7 +74,16 @@ def _problem(extra: Any) -> str:
             return f"{name}={value!r}, a finite number is expected"
         if name in _TEXTS and not (isinstance(value, str) and value):
             return f"{name}={value!r}, a text is expected"
-    return "" if extra["factor"] > 0 else f"factor={extra['factor']!r}, a number above 0 is expected"
+    for name in ("time", "found"):
+        if extra[name] > LATEST_S:
+            return f"{name}={extra[name]!r}, epoch seconds are expected, and no milliseconds"
+    factor, change = extra["factor"], float(extra["after"]) - float(extra["before"])
+    if factor <= 0 or abs(math.log(factor) - change) > _ROUNDED:
+        return (
+            f"factor={factor!r}, exp(after - before) is expected, and before and after as logarithms of the ratio to "
+            f"what is usual; their difference is {change!r}"
+        )
+    return ""
 
 
 def _is_number(value: Any) -> bool:

@@ -5,6 +5,7 @@ Nothing else is stored: the newest event of a job holds the fields of its drift,
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any
@@ -25,10 +26,12 @@ if TYPE_CHECKING:
     from pipelines.lake.file_lake import FileLake
     from pipelines.lake.tables import Lake
 
+_log = logging.getLogger(__name__)
+
 
 def find_drift_events(
     lake: Lake | FileLake, settings: Settings, jobs: Iterable[str], reported: Iterable[Any]
-) -> list[DriftEvent]:
+) -> tuple[list[DriftEvent], dict[str, str]]:
     """Find lasting changes of jobs' loads, or of the errors of their forecasts, that were not reported yet.
 
     Reads the newest `KEPT_DAYS` (42) days of every job; runs Spark jobs where the lake takes a session.
@@ -40,24 +43,30 @@ def find_drift_events(
         reported: earlier events, as this function returned them, in any order; `valid_drifts` picks them.
 
     Returns:
-        At most one event per job, its newest, with the keys that `newest_drift` gives; a job without rows has none, and
-        neither has one whose times make no series, which is logged.
+        First, at most one event per job, its newest, with the keys that `newest_drift` gives; a job without rows has
+        none, and neither has one whose times make no series, which is logged. Second, what was wrong by job, of those
+        that could not be looked at.
 
     Raises:
         LakeError: nothing was ever ingested.
-        Exception: as pyspark raises it, or an OSError, where a file cannot be read.
+        Exception: as pyspark raises it, or an OSError, where a file of the loads cannot be read.
     """
     reported, step_s = valid_drifts(reported), settings.training.step_s
     newest_s = KEPT_DAYS * DAY_S + 2 * step_s  # one step may have begun, and the first one lack records
-    found = []
+    found, wrong = [], {}
     for job, series in lake.read_loads(list(jobs), step_s, newest_s, leave_out=True)[0].items():
         _, series = series.split(round(KEPT_DAYS * DAY_S / series.step_s))
-        known = len(series) > 0 and exists(lake.root, "forecasts")
-        served = lake.read_served_forecasts(job, series.start) if known else None
-        event = newest_drift(job, series, reported, log_forecast_errors(series, served))
+        try:
+            known = len(series) > 0 and exists(lake.root, "forecasts")
+            served = lake.read_served_forecasts(job, series.start) if known else None
+            event = newest_drift(job, series, reported, log_forecast_errors(series, served))
+        except Exception as error:  # whatever it is, the other jobs are looked at
+            _log.exception("%s: drifts were not looked for", job)
+            wrong[job] = f"{type(error).__name__}: {error}"
+            continue
         if event is not None:
             found.append(event)
-    return found
+    return found, wrong
 
 
 def newest_drift(
@@ -70,7 +79,8 @@ def newest_drift(
     Args:
         job: whose load it is.
         series: records/s; NaN where a step is missing.
-        reported: earlier events, of any job, in any order.
+        reported: earlier events, of any job, in any order; one that was found over a day behind the end of the series
+            is none of an ingest and does not count.
         errors: log(actual/forecast) at the same steps, NaN where unknown; without them the load alone is checked.
 
     Returns:
@@ -83,7 +93,8 @@ def newest_drift(
         SeriesError: the errors are not at the steps of the series.
         KeyError: a reported event lacks `job`, or one of this job lacks `found` or a field of `Drift`.
     """
-    of_job = [event for event in reported if event["job"] == job]
+    # One that a person dated into the future would keep the job from being looked at until then.
+    of_job = [event for event in reported if event["job"] == job and event["found"] <= series.end + DAY_S]
     last = max(of_job, key=lambda event: float(event["found"]), default=None)
     known = Drift(**{field.name: last[field.name] for field in fields(Drift)}) if last else None
     drifts = detect_drifts(series, known, errors)

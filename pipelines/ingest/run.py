@@ -99,12 +99,14 @@ def ingest(
         try:
             # By files where that can be: of each job Spark would read twice, for half a second at least.
             readable = plain_lake(lake_folder(settings)) or lake.Lake(spark, lake_folder(settings))
-            return counts, find_drift_events(readable, settings, _jobs(settings), reported)
+            drifts, wrong = find_drift_events(readable, settings, _jobs(settings), reported)
         except Exception as error:  # the rows are stored, which those have to be told who train on them
             _log.exception("drifts were not looked for")
-            said = f"{type(error).__name__}: {error}".splitlines()[0]
-            counts["metrics"]["trouble"] = f"its rows are stored; drifts were not looked for, the next run does: {said}"
-            return counts, []
+            drifts, wrong = [], {"all jobs": f"{type(error).__name__}: {error}"}
+        if wrong:
+            said = f"drifts of {', '.join(wrong)} were not looked for, the next run does: {next(iter(wrong.values()))}"
+            counts["metrics"]["trouble"] = f"its rows are stored; {said}".splitlines()[0]
+        return counts, drifts
     finally:
         spark.stop()
 

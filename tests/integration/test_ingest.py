@@ -150,7 +150,7 @@ def test_what_a_crash_kept_from_the_quarantine_is_healed_or_stops_its_topic_alon
         patch.setattr(run, "load", lambda: settings)
         patch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: SimpleNamespace(stop=list))
         patch.setattr(run, "ingest_ranges", lambda _, *asked: ingest_ranges(spark, *asked))
-        patch.setattr(run, "find_drift_events", lambda *_: [])
+        patch.setattr(run, "find_drift_events", lambda *_: ([], {}))
         counts, _ = run.ingest("2014-10-22T05")
         assert counts["metrics"]["stored"] == 1 and counts["metrics"]["trouble"] == ""
         assert "skip_lost" in counts["decisions"]["trouble"] and counts["decisions"]["stored"] == 0

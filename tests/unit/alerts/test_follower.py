@@ -1,6 +1,7 @@
 """The follower's edges: what it reads of topics, contracts, lake and Airflow, and what a scrape gets."""
 
 import json
+import math
 import os
 import threading
 import time
@@ -610,8 +611,10 @@ def test_a_lake_that_is_gone_is_said_once_and_its_alerts_go_on(lake, capsys):
 
 
 def test_the_newest_drift_of_each_job_is_taken_from_the_asset_events():
-    def event(job, timestamp, name="tidecast.drift", **more):
-        return {"name": name, "timestamp": timestamp, "extra": {**DRIFTED, "job": job, "factor": 1.3, **more}}
+    def event(job, timestamp, name="tidecast.drift", factor=1.3):
+        after = math.log(factor) if factor != "much" else 0.0
+        extra = {**DRIFTED, "job": job, "after": after, "factor": factor}
+        return {"name": name, "timestamp": timestamp, "extra": extra}
 
     found = newest_drifts([
         event("a", "2027-01-15T08:00:00Z"), event("a", "2027-01-14T08:00:00Z", factor=9),

@@ -38,17 +38,23 @@ def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_s
     def damaged(*_):
         raise ValueError("forecasts/part-0.parquet: not Parquet\nand much more")
 
-    stored = {"metrics": {"stored": 7, "trouble": ""}}
-    due, spark = SimpleNamespace(is_due=True, topic="metrics"), SimpleNamespace(stop=lambda: None)
-    monkeypatch.setattr(run, "load", lambda: load(var=tmp_path))
-    monkeypatch.setattr(run, "plan_topic", lambda *_: [due])
-    monkeypatch.setattr(run, "ingest_ranges", lambda *_: stored)
+    ingesting(monkeypatch, tmp_path, {"metrics": {"stored": 7, "trouble": ""}})
     monkeypatch.setattr(run, step, damaged)
-    monkeypatch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: spark)
-    monkeypatch.setattr(run, "great_expectations", lambda: None)
     counts, drifts = run.ingest("2014-10-22T04")
     assert (counts["metrics"]["stored"], drifts) == (7, [])
     with pytest.raises(OffsetsError, match=r"its rows are stored.*ValueError: forecasts/part-0.parquet: not Parquet$"):
+        run.refuse_troubles(counts)
+
+
+def test_jobs_whose_drifts_were_not_looked_for_are_named_beside_the_drifts_of_the_others(monkeypatch, tmp_path):
+    stored, drift = {"metrics": {"stored": 7, "trouble": ""}}, {"job": "orders"}
+    ingesting(monkeypatch, tmp_path, stored)
+    monkeypatch.setattr(
+        run, "find_drift_events", lambda *_: ([drift], {"rides": "OSError: gone\nand more", "taxis": "?"})
+    )
+    counts, drifts = run.ingest("2014-10-22T04")
+    assert drifts == [drift]
+    with pytest.raises(OffsetsError, match=r"stored; drifts of rides, taxis were not looked for, .*: OSError: gone$"):
         run.refuse_troubles(counts)
 
 
@@ -101,6 +107,16 @@ ORIGIN = {
     "topic": "metrics", "topic_id": "t", "partition": "2014-10-22T03", "start": {"0": 0}, "end": {"0": 1},
     "judged_at": 1.0, "stored": 0,
 }  # fmt: skip
+
+
+def ingesting(monkeypatch, var, stored):
+    """An ingest that has stored so much."""
+    due, spark = SimpleNamespace(is_due=True, topic="metrics"), SimpleNamespace(stop=lambda: None)
+    monkeypatch.setattr(run, "load", lambda: load(var=var))
+    monkeypatch.setattr(run, "plan_topic", lambda *_: [due])
+    monkeypatch.setattr(run, "ingest_ranges", lambda *_: stored)
+    monkeypatch.setattr("pipelines.spark.query_session.query_session", lambda *_, **__: spark)
+    monkeypatch.setattr(run, "great_expectations", lambda: None)
 
 
 def written(table, commit):
