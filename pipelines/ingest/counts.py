@@ -12,6 +12,7 @@ from pipelines.ingest.offsets import Range
 from pipelines.lake import tables as lake
 from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import lake_folder
+from pipelines.lake.tables import Origin
 
 _log = logging.getLogger(__name__)
 
@@ -30,6 +31,15 @@ def count_nothing(settings: Settings, r: Range) -> dict[str, Any]:
     """Return the counts of a range in which nothing is: nothing is committed, and the next run may use its name."""
     _log.info("%s %s: no new records since offset %s, nothing to commit", r.topic, r.partition, r.end)
     return count_range(r, lake.newest_version(lake_folder(settings), r.topic), 0, 0, 0, {})
+
+
+def count_kept(r: Range, kept: Origin, read: int) -> dict[str, Any]:
+    """Return the counts of a re-run whose topic has fewer records left than the commit `kept` took: its rows stay."""
+    _log.warning(
+        "%s %s: the topic has %d of its %d records left, as one does that keeps the newest of each key: its rows stay "
+        "as they are", r.topic, r.partition, read, kept.stored + kept.quarantined,
+    )  # fmt: skip
+    return count_range(r, kept.version, read, kept.stored, kept.quarantined, {})
 
 
 def no_counts(settings: Settings, topic: str, trouble: str) -> dict[str, Any]:

@@ -35,6 +35,7 @@ class Range:
         behind: Delta version of the newest ingest's commit to the table, -1 before the first; None where the lake holds
             the partition already.
         unfinished: the commit of a partition of which only the refused rows are to be stored; None for any other.
+        recorded: the commit of a partition of which all rows are written again; None for any other.
     """
 
     topic: str
@@ -45,6 +46,7 @@ class Range:
     judged_at: float
     behind: int | None
     unfinished: Origin | None = None
+    recorded: Origin | None = None
 
     @property
     def is_rerun(self) -> bool:
@@ -195,5 +197,6 @@ def _again(topic: Topic, recorded: Origin) -> Range:
             f"the broker has {first} to {end - 1}. Its rows stay as they are."
         )
     return Range(
-        topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, behind=None
-    )
+        topic.name, topic.id, recorded.partition, recorded.start, recorded.end, recorded.judged_at, behind=None,
+        recorded=recorded,
+    )  # fmt: skip

@@ -18,7 +18,7 @@ from pipelines.airflow.drifts import DriftEvent
 from pipelines.ingest import partition as names
 from pipelines.ingest.clock import ClockError, refuse_if_behind
 from pipelines.ingest.columns import KINDS
-from pipelines.ingest.counts import count_nothing, count_range, no_counts
+from pipelines.ingest.counts import count_kept, count_nothing, count_range, no_counts
 from pipelines.ingest.drift import find_drift_events
 from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine, plan_range, read_history
 from pipelines.ingest.quality import QualityError, apply_rules, great_expectations
@@ -45,7 +45,8 @@ def ingest(
     """Write the records that every topic got since its last commit to the lake, then check the loads for drift.
 
     Invalid records go to the table `quarantine`. A second run under the same name reads the same offsets again and
-    writes the same rows. Starts a Spark session on `ingest.master` if there is anything to read, and stops it.
+    writes the same rows; where a topic, as one that keeps each key's newest, no longer has all, they stay as they are.
+    Starts a Spark session on `ingest.master` if there is anything to read, and stops it.
 
     Args:
         partition: name of the ingest partition: an hour `2014-10-22T04`, an interval of hours
@@ -191,6 +192,8 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     records = _records(spark, settings, r)
     rows = parse_records(records, kind, r.judged_at).localCheckpoint()
     verdict = apply_rules(rows, quality_rules(kind, r.judged_at), _IDENTITY)
+    if r.recorded is not None and verdict.read < r.recorded.stored + r.recorded.quarantined:
+        return count_kept(r, r.recorded, verdict.read)
     if verdict.refused and not r.is_rerun:
         refuse_if_behind(rows, records, r.judged_at)
     if (begun := r.unfinished) is not None:

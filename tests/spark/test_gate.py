@@ -11,10 +11,11 @@ from pipelines.bench.borders.compare import READERS, ingested_verdicts
 from pipelines.bench.borders.corpus import make_corpus
 from pipelines.ingest import run
 from pipelines.ingest.columns import KINDS, PLACE, QUARANTINED, spark_columns
-from pipelines.ingest.offsets import OffsetsError, Range
+from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_range
 from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
 from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
+from tests.fakes.lake_rows import lake_rows
 from tests.fakes.records import GOOD, NOW, bad_records, record
 
 pytestmark = pytest.mark.spark
@@ -119,6 +120,32 @@ def test_a_gate_that_fails_for_a_topic_keeps_no_other_from_being_taken_and_is_sa
     with pytest.raises(OffsetsError, match=r"^forecasts: .*rows were lost"):
         run.refuse_troubles(counts)
     assert not lake.exists(lake_folder(load(var=tmp_path)), "forecasts"), "nor what came behind the refused rows"
+
+
+def test_a_rerun_for_which_a_topic_that_keeps_the_newest_of_each_key_has_fewer_records_left_changes_nothing(
+    spark, tmp_path, monkeypatch, caplog
+):
+    key, value = b"00ff", record("contracts")
+    rows = [(key, value, 0, offset, None, 0) for offset in range(3)] + [(key, b"{", 0, 3, None, 0)]
+    settings = load(var=tmp_path)
+    root, topic = lake_folder(settings), Topic("contracts", "contracts", "id", {0: (0, 9)})
+
+    def taken(left):
+        columns = "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int"
+        monkeypatch.setattr(run, "_records", lambda *_: spark.createDataFrame(left, columns))
+        planned = plan_range(topic, "2014-10-22T04", lake.commit_origins(root, "contracts"), NOW)
+        return run.ingest_ranges(spark, settings, [planned])["contracts"]
+
+    def held():
+        return [(r["kafka_offset"], r["wall_time"]) for r in lake_rows(root, "contracts")]
+
+    first, before = taken(rows), held()
+    assert (first["stored"], first["quarantined"]) == (3, 1)
+    again = taken(rows[2:])  # as many as are left of four
+    assert (again["read"], again["stored"], again["quarantined"], again["trouble"]) == (2, 3, 1, "")
+    assert again["again"] and held() == before and len(lake_rows(root, lake.QUARANTINE)) == 1
+    assert "contracts 2014-10-22T04: the topic has 2 of its 4 records left" in caplog.text
+    assert taken(rows)["version"] > first["version"] and held() == before  # with all of them it writes them again
 
 
 def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
