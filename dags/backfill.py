@@ -6,8 +6,9 @@ person is asked under "Required actions"; without an answer within twelve hours 
 
 The run then follows its order to the end and replans it when things turn out differently. Two runs do so at a time; the
 order of any further run keeps its first schedule until its turn comes. To cancel an order, set its run to failed, at
-any time; no other order is touched. Stopping Airflow while a run follows its order cancels it, too. `tidecast backfill
-JOB` lists, pauses and cancels the same orders, even after their runs have ended.
+any time; no other order is touched. Setting the task `follow` to success cancels it, too, and the run fails. So does
+stopping Airflow while a run follows its order. `tidecast backfill JOB` lists, pauses and cancels the same orders, even
+after their runs have ended.
 """
 
 from datetime import timedelta
@@ -113,7 +114,7 @@ def backfill() -> None:
 
     @task
     def end(name: str | None, params: Any = None, ti: Any = None) -> None:
-        """Cancel the run's order if the run was ended, or `order` died, before `follow` finished by itself.
+        """Cancel the run's order if the run or `follow` was ended by a person, or `order` died, before it was followed.
 
         Raises:
             BackfillRunError: the order is cancelled, or the run has failed (no retry).
@@ -121,8 +122,9 @@ def backfill() -> None:
         from pipelines.backfill import dag as backfills
 
         states = ti.get_task_states(ti.dag_id, run_ids=[ti.run_id])[ti.run_id]
+        followed = ti.xcom_pull(task_ids="follow")
         failed = states.get("follow") == "failed" and bool(ti.xcom_pull(task_ids="follow", key="failed"))
-        backfills.end_run(params["job"], name, states, failed, ti.run_id)
+        backfills.end_run(params["job"], name, states, followed, failed, ti.run_id)
 
     planned: Any = plan()
     approve = ApprovalOperator(

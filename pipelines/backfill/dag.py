@@ -120,13 +120,16 @@ def follow(job: str, name: str) -> dict[str, Any]:
     return {"state": state, "records": known.records}
 
 
-def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool, run: str) -> None:
+def end_run(
+    job: str, name: str | None, states: Mapping[str, str], followed: dict[str, Any] | None, failed: bool, run: str
+) -> None:
     """End a run: cancel its order if it was ended before that was followed to an end; fail unless it ended well.
 
     Args:
         job: of the order.
         name: of the order; None: the run has given none, or its task has died before it could say so.
         states: of the run's tasks, as Airflow names them.
+        followed: what `follow` returned; None where it did not come to that, also if a person set it to success.
         failed: whether following has failed by itself: then the order stays for whoever looks why.
         run: id of the DAG's run.
 
@@ -135,7 +138,7 @@ def end_run(job: str, name: str | None, states: Mapping[str, str], failed: bool,
         BrokerError: the broker cannot be reached.
     """
     rejected = states.get("approve") == "success" and states.get("order") == "skipped"
-    if states.get("follow") == "success" or rejected:
+    if (states.get("follow") == "success" and followed is not None) or rejected:
         return
     if not failed and states.get("order") != "upstream_failed":
         settings = load()

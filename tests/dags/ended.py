@@ -26,10 +26,11 @@ MOMENTS: dict[str, dict[str, str]] = {
     "as it runs": {**ORDERED, "follow": "running"},
     "by itself": {**ORDERED, "follow": "failed"},
     "rejected": {"plan": "success", "dear": "success", "approve": "success", "order": "skipped", "follow": "skipped"},
+    "set to success": {**ORDERED, "follow": "success"},
     "well": {**ORDERED, "follow": "success"},
 }
 """States of tasks when a person sets the run to failed."""
-ENDED = ("after the order died", "by itself", "rejected", "well")
+ENDED = ("after the order died", "by itself", "rejected", "set to success", "well")
 """Those that come to their end themselves."""
 
 
@@ -52,9 +53,10 @@ def look(moment: str, states: dict[str, str], session: Any) -> dict[str, Any]:
     due, _ = run.update_state(session=session)
     session.commit()
     states = {one.task_id: one.state and str(one.state) for one in run.get_task_instances(session=session)}
+    told = {"by itself": {"failed": True}, "well": {"return_value": {"state": "done"}}}.get(moment, {})
     asked = SimpleNamespace(
         dag_id="backfill", run_id=name_of_run, get_task_states=lambda *_, **__: {name_of_run: states},
-        xcom_pull=lambda task_ids, key: moment == "by itself" or None,
+        xcom_pull=lambda task_ids, key="return_value": told.get(key),
     )  # fmt: skip
     cancelled: list[str] = []
     unnamed = f"fix-{backfills.mark_of(name_of_run)}"

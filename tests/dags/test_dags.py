@@ -102,8 +102,10 @@ def test_a_backfill_is_ordered_after_its_approval_alone_and_runs_only_by_hand(pa
     assert not {"begin", "end"} & set(dag["filled"])  # nobody counts a range by mistake that a form had ready
 
 
-@pytest.mark.parametrize("moment", ["after the order died", "for a slot", "for a new try", "as it runs"])
-def test_a_run_that_is_set_to_failed_cancels_its_order_also_where_nobody_follows_it_yet(found, moment):
+@pytest.mark.parametrize(
+    "moment", ["after the order died", "for a slot", "for a new try", "as it runs", "set to success"]
+)
+def test_a_run_that_a_person_ends_cancels_its_order_also_where_nobody_follows_it_yet(found, moment):
     assert found["ended"][moment] == {"due": ["end"], "cancelled": ["fix"], "run": "failed"}
 
 

@@ -150,7 +150,7 @@ def test_an_order_that_nobody_follows_is_cancelled_where_it_stands_and_the_run_f
     with pytest.raises(
         dag.BackfillRunError, match="cancelled, because its run was ended" if cancels else "not come to"
     ):
-        dag.end_run("orders", "fix", skipped, failed=False, run=RUN)
+        dag.end_run("orders", "fix", skipped, None, failed=False, run=RUN)
     assert world.changed == [("orders", "fix", "cancel")] * cancels
     for name, states, failed in (
         ("other", skipped, False),
@@ -158,10 +158,20 @@ def test_an_order_that_nobody_follows_is_cancelled_where_it_stands_and_the_run_f
         ("fix", {"follow": "failed"}, True),
     ):
         with pytest.raises(dag.BackfillRunError, match="not come to its end"):
-            dag.end_run("orders", name, states, failed, RUN)
-    dag.end_run("orders", "fix", {"follow": "success"}, failed=False, run=RUN)
-    dag.end_run("orders", None, {"approve": "success", "order": "skipped", "follow": "skipped"}, failed=False, run=RUN)
+            dag.end_run("orders", name, states, None, failed, RUN)
+    dag.end_run("orders", "fix", {"follow": "success"}, {"state": "done"}, failed=False, run=RUN)
+    rejected = {"approve": "success", "order": "skipped", "follow": "skipped"}
+    dag.end_run("orders", None, rejected, None, failed=False, run=RUN)
     assert len(world.changed) == cancels
+
+
+@pytest.mark.parametrize(("wanted", "said"), [("run", "its run was ended"), ("cancel", "not come to its end")])
+def test_a_run_whose_follower_a_person_sets_to_success_cancels_its_order_and_fails(world, wanted, said):
+    """Airflow ends that task, which may have cancelled the order by then."""
+    world.known = order(wanted=wanted)
+    with pytest.raises(dag.BackfillRunError, match=said):
+        dag.end_run("orders", "fix", {"follow": "success", "order": "success"}, None, failed=False, run=RUN)
+    assert world.changed == [("orders", "fix", "cancel")] * (wanted == "run")
 
 
 def test_a_task_that_is_tried_again_after_its_end_says_how_it_ended(world, monkeypatch):
@@ -198,12 +208,13 @@ def test_another_runs_order_is_not_its_own(world):
     world.known = order(f"days-{dag.mark_of('another run')}")
     assert dag.order(FORM, CHEAP, RUN) == "fix" and len(world.sent) == 1
     with pytest.raises(dag.BackfillRunError, match="not come to its end"):
-        dag.end_run("orders", None, {"order": "failed"}, failed=False, run=RUN)
+        dag.end_run("orders", None, {"order": "failed"}, None, failed=False, run=RUN)
     assert not world.changed
 
 
 def test_the_order_of_a_task_that_died_is_cancelled_with_its_run(world):
     world.known = order(name := f"days-{dag.mark_of(RUN)}")
     with pytest.raises(dag.BackfillRunError, match=f"{name} of job orders is cancelled"):
-        dag.end_run("orders", None, {"order": "failed", "follow": "upstream_failed"}, failed=False, run=RUN)
+        states = {"order": "failed", "follow": "upstream_failed"}
+        dag.end_run("orders", None, states, None, failed=False, run=RUN)
     assert world.changed == [("orders", name, "cancel")]
