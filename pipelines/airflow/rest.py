@@ -150,13 +150,14 @@ class Orchestrator:
         self.wait_run(dag, started[0])
         return started[0]
 
-    def asset_events(self, by: str) -> list[dict[str, Any]]:
-        """Return the newest 100 asset events of a DAG, newest first: `name` of the asset, `timestamp` (ISO), `extra`.
+    def asset_events(self, by: str, behind: int = 0) -> list[dict[str, Any]]:
+        """Return at most 100 asset events of a DAG, newest first, behind so many: `name`, `timestamp` (ISO), `extra`.
 
         Raises:
             OrchestratorError: Airflow does not answer, or refuses.
         """
-        return list(self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=100)["asset_events"])
+        asked = self._get("assets/events", source_dag_id=by, order_by="-timestamp", limit=100, offset=behind)
+        return list(asked["asset_events"])
 
     def run_states(self, dag: str) -> dict[str, str]:
         """Return {id: state, e.g. "queued"} of the newest 100 runs of a DAG."""

@@ -7,9 +7,12 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from datetime import datetime
 from functools import partial
 from pathlib import Path
+from typing import Any
 
+from configs.bounds import DAY_S
 from configs.settings import Settings
 from models.alerts.knowledge import DriftSeen, Ingested, LakeSeen
 from pipelines.airflow.drifts import newest_drifts
@@ -111,7 +114,12 @@ class Rounds:
 
     def _ask_airflow(self) -> str:
         assert self._airflow is not None
-        self.drifts = {**self.drifts, **newest_drifts(self._airflow.asset_events(INGEST_DAG))}
+        events, since = list[dict[str, Any]](), time.time() - DAY_S  # for so long an alert holds
+        while page := self._airflow.asset_events(INGEST_DAG, len(events)):
+            events += page
+            if datetime.fromisoformat(page[-1]["timestamp"]).timestamp() < since:
+                break
+        self.drifts = {**self.drifts, **newest_drifts(events)}
         return ""
 
 

@@ -7,9 +7,11 @@ import threading
 import time
 import urllib.request
 from dataclasses import replace
+from datetime import UTC, datetime
 from functools import partial
 from types import SimpleNamespace
 
+import httpx
 import pytest
 from prometheus_client.openmetrics.parser import text_string_to_metric_families as parse_openmetrics
 from prometheus_client.parser import text_string_to_metric_families as parse_text
@@ -21,6 +23,7 @@ from models.alerts.metric import METRICS, Sample
 from models.alerts.samples import samples_of
 from models.alerts.standing import holding
 from models.pool.state import PoolState
+from pipelines.airflow import rest
 from pipelines.alerts import follower, rounds
 from pipelines.alerts.clock import SteadyClock
 from pipelines.alerts.contracts import FolderOfContracts
@@ -625,6 +628,28 @@ def test_the_newest_drift_of_each_job_is_taken_from_the_asset_events():
     assert {job: (one.reported, one.factor) for job, one in found.items()} == {
         "a": (1.8e9, 1.3), "b": (1.8e9 + 0.5, 0.7),
     }  # fmt: skip
+
+
+def test_all_drifts_of_a_day_are_read_however_many_came_at_once(lake, monkeypatch):
+    began, asked = time.time(), []
+    ages_s = [*range(150), *range(200_000, 200_300)]  # jobs that drift together, and those of days before
+    events = [
+        {"name": "tidecast.drift", "extra": {**DRIFTED, "job": f"job-{n}"},
+         "timestamp": datetime.fromtimestamp(began - age_s, UTC).isoformat()} for n, age_s in enumerate(ages_s)
+    ]  # fmt: skip
+
+    def answer(method, url, params=None, **_):
+        if url.endswith("/auth/token"):
+            return httpx.Response(200, json={"access_token": "t"})
+        asked.append(begin := params["offset"])
+        return httpx.Response(200, json={"asset_events": events[begin : begin + min(params["limit"], 100)]})
+
+    monkeypatch.setattr(rest.httpx, "request", answer)
+    there = lake.model_copy(update={"airflow": load(airflow={"url": "http://127.0.0.1:1"}).airflow})
+    found, told = gone_round(there)
+    assert {f"job-{n}" for n in range(150)} <= found.drifts.keys() and asked == [0, 100]
+    del events[120:]
+    assert len(gone_round(there)[0].drifts) == 120 and ("airflow", "") in told
 
 
 def test_a_thousand_jobs_are_looked_at_within_a_second():
