@@ -2,9 +2,9 @@
 
 The DAG retrain_forecaster starts a run of this one for each winner and goes on with the other jobs, so no training
 waits for an answer. The question is under "Required actions". No answer within `training.approval_s` wall seconds is a
-yes. Several versions of a job may wait for approval at the same time: the first one that is approved serves, and one
-that was compared with the champion before it is then refused, with the reason in its verdict. This DAG is created
-unpaused, because only retrain_forecaster starts its runs.
+yes, and so is setting the task `approve` to success. Several versions of a job may wait for approval at the same time:
+the first one that is approved serves, and one that was compared with the champion before it is then refused, with the
+reason in its verdict. This DAG is created unpaused, because only retrain_forecaster starts its runs.
 """
 
 from datetime import timedelta
@@ -42,7 +42,7 @@ def approve_champion() -> None:
     """Build the DAG: `approve` asks a person, and `promote` acts on the answer."""
 
     @task(render_template_as_native_obj=True, max_active_tis_per_dag=1)  # one answer sees what the one before changed
-    def promote(verdict: Any, answer: dict[str, Any]) -> dict[str, Any]:
+    def promote(verdict: Any, answer: dict[str, Any] | None) -> dict[str, Any]:
         """Make the challenger champion if a person approved or did not answer; returns the verdict as it stands.
 
         Raises:
@@ -52,7 +52,7 @@ def approve_champion() -> None:
         """
         from pipelines.train.forecaster import run as forecaster
 
-        if answer["chosen_options"] == [APPROVE]:
+        if answer is None or answer["chosen_options"] == [APPROVE]:  # None: a person has set `approve` to success
             stands = forecaster.promote(verdict)
         else:
             stands = forecaster.reject(verdict, (answer["responded_by_user"] or {}).get("name") or "a person")

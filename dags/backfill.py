@@ -18,7 +18,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.defaults import DEFAULTS, JOBS, optional_field
+from dags.defaults import DEFAULTS, JOBS, optional_field, result_of
 
 FOLLOWED = 2
 """Orders that are followed at a time: each holds for hours a place of the executor that others need, too."""
@@ -80,9 +80,9 @@ def backfill() -> None:
         """Pass if a person has to be asked.
 
         Raises:
-            AirflowSkipException: the backfill costs no more than the form allows.
+            AirflowSkipException: the backfill costs no more than the form allows, or `plan` has no result.
         """
-        if not planned["ask"]:
+        if not result_of("plan", planned)["ask"]:
             raise AirflowSkipException(f"{planned['hours']:.2g} executor-hours are allowed")
 
     @task(trigger_rule="none_failed", max_active_tis_per_dag=1)  # in turn, so that two runs see each other's order
@@ -90,22 +90,25 @@ def backfill() -> None:
         """Plan the backfill again and order it, once per run; returns the order's name.
 
         Raises:
+            AirflowSkipException: `plan` has no result.
             BackfillRunError: it now costs more than was allowed or approved.
             BackfillPlanError: its deadline has passed, or cannot be met any more.
         """
         from pipelines.backfill import dag as backfills
 
-        return backfills.order(dict(params), planned, run_id)
+        return backfills.order(dict(params), result_of("plan", planned), run_id)
 
     @task(max_active_tis_per_dag=FOLLOWED)
     def follow(name: str, params: Any = None, ti: Any = None) -> dict[str, Any]:
         """Follow the order until it is done or compared; returns its `state` and `records`.
 
         Raises:
+            AirflowSkipException: `order` has no result.
             BackfillRunError, ApplicationEndedError: it failed, was cancelled, or what read it was killed (no retry).
         """
         from pipelines.backfill import dag as backfills
 
+        name = result_of("order", name)
         try:
             return backfills.follow(params["job"], name)
         except Exception:

@@ -75,6 +75,17 @@ def filled_fields(params: Any, form: Collection[str]) -> dict[str, Any]:
     return {name: params[name] for name in form if params[name] is not None}
 
 
+def result_of(task: str, result: Any) -> Any:
+    """Return what the task before has returned.
+
+    Raises:
+        AirflowSkipException: that is None, as of a task that a person has set to success.
+    """
+    if result is None:
+        raise AirflowSkipException(f"task {task} has no result, as where it was set to success by hand: clear it")
+    return result
+
+
 def skip_late(dag_run: Any) -> None:
     """Skip a training that would begin later in its run than `retraining.begin_s` allows.
 

@@ -21,7 +21,7 @@ from typing import Any
 from airflow.sdk import Param, dag, task
 
 from dags.assets import DRIFT, DRIFT_FOUND, METRICS, METRICS_STORED
-from dags.defaults import DEFAULTS, JOBS, optional_field, utc_cron
+from dags.defaults import DEFAULTS, JOBS, optional_field, result_of, utc_cron
 
 DRIFTS_EACH = 50
 """Newest events of DRIFT per job with a contract that are looked at, of which each job's last one counts. Behind so
@@ -99,12 +99,13 @@ def ingest_metrics() -> None:
         """Fail the run if a topic was not taken or drifts not looked for; a failed `ingest` would send no event.
 
         Raises:
+            AirflowSkipException: `ingest` has no result.
             OffsetsError: the broker no longer has what a topic needs, or has another topic of that name; a table's log
                 cannot be read; its quality gate failed; or this computer's clock seems to be behind (no retry).
         """
         from pipelines.ingest import refuse_troubles
 
-        refuse_troubles(counts)
+        refuse_troubles(result_of("ingest", counts))
 
     counts: Any = ingest()
     name_troubles(counts)

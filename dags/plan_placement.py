@@ -20,7 +20,7 @@ from airflow.providers.standard.operators.hitl import ApprovalOperator
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
-from dags.defaults import DEFAULTS, SETTINGS, optional_field, utc_cron
+from dags.defaults import DEFAULTS, SETTINGS, optional_field, result_of, utc_cron
 
 TOPOLOGIES = sorted(path.stem for path in SETTINGS.topologies_dir.glob("*.yaml"))
 CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
@@ -84,20 +84,21 @@ def plan_placement() -> None:
         """Add the network's proposal to the plan, or put it in the plan's place.
 
         Raises:
+            AirflowSkipException: `plan` has no result.
             SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
         """
         from pipelines.train.placement import proposed
 
-        return proposed.propose(dict(params), planned)
+        return proposed.propose(dict(params), result_of("plan", planned))
 
     @task
     def differs(planned: dict[str, Any]) -> None:
         """Pass if the plan would change the running job.
 
         Raises:
-            AirflowSkipException: it would not, or the job does not run.
+            AirflowSkipException: it would not, the job does not run, or `propose` has no result.
         """
-        if not planned["ask"]:
+        if not result_of("propose", planned)["ask"]:
             raise AirflowSkipException(planned["told"])
 
     @task(max_active_tis_per_dag=1)  # one plan sees what the one before has moved
@@ -105,11 +106,12 @@ def plan_placement() -> None:
         """Ask for the queries to be where the plan puts them; returns what was asked for.
 
         Raises:
+            AirflowSkipException: `propose` has no result.
             ReplanError: somebody has asked for another placement since, or a cluster is away (no retry).
         """
         from pipelines.train.placement import proposed
 
-        return proposed.apply(dict(params), planned)
+        return proposed.apply(dict(params), result_of("propose", planned))
 
     made: Any = plan()
     planned: Any = propose(made)

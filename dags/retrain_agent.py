@@ -24,6 +24,7 @@ from dags.defaults import (
     job_field,
     optional_field,
     requested_jobs,
+    result_of,
     skip_late,
     utc_cron,
 )
@@ -80,11 +81,13 @@ def retrain_agent() -> None:
             the version compared with (None: none); `run` (id); `hours`, executor-hours by policy at the error budget.
 
         Raises:
+            AirflowSkipException: `train` has no result.
             RegistryError, MlflowException: MLflow does not answer or has no such run; it refuses to store the verdict.
             KeyError: the run lacks the figures of an agent's run.
         """
         from pipelines.train.agent import run as agent
 
+        trained = result_of("train", trained)
         verdict = agent.decide_on_challenger(trained["job"], trained["run_id"])
         return dict(agent.promote(verdict))
 

@@ -31,6 +31,7 @@ from dags.defaults import (
     job_field,
     optional_field,
     requested_jobs,
+    result_of,
     skip_late,
     utc_cron,
 )
@@ -124,11 +125,13 @@ def retrain_forecaster() -> None:
             pinball losses on held-out steps, records/s, None where unknown.
 
         Raises:
+            AirflowSkipException: `train` has no result.
             RegistryError, MlflowException: MLflow does not answer or has no such run; it refuses to store the verdict.
             KeyError: the run lacks the parameter `improvement`.
         """
         from pipelines.train.forecaster import run as forecaster
 
+        trained = result_of("train", trained)
         verdict = forecaster.decide_on_challenger(trained["job"], trained["run_id"])
         if not APPROVAL_S:
             return dict(forecaster.promote(verdict))
@@ -139,9 +142,9 @@ def retrain_forecaster() -> None:
         """Pass if the challenger won and a person is to be asked.
 
         Raises:
-            AirflowSkipException: it lost; or nobody is asked about winners. The message says why.
+            AirflowSkipException: it lost, nobody is asked, or `judge` has no result; the message says why.
         """
-        if not verdict["promoted"]:
+        if not result_of("judge", verdict)["promoted"]:
             raise AirflowSkipException(verdict["reason"])
         if not APPROVAL_S:
             raise AirflowSkipException("nobody is asked (training.approval_s is 0): `judge` has let it serve")

@@ -44,6 +44,7 @@ def found(tmp_path_factory):
         "unplanned": ("placements.py", [], {"TIDECAST_TOPOLOGIES": str(home / "topologies")}),
         "ingests": ("ingests.py", [], {}),
         "ended": ("ended.py", [], {}),
+        "unreturned": ("unreturned.py", [], {}),
         "neighbours": ("neighbours.py", [], {}),
         "named": ("named.py", [], {}),
         "trainings": (

@@ -237,10 +237,23 @@ def test_an_answer_is_heeded_and_a_no_written_down_with_its_author(found):
     assert found["trainings"]["answers"] == {
         "approved": {"job": "orders", "promoted": True, "reason": "better"},
         "by silence": {"job": "orders", "promoted": True, "reason": "better"},
+        "set to success": {"job": "orders", "promoted": True, "reason": "better"},
         "too late": "another serves",
         "rejected": "rejected by ann",
         "rejected by nobody known": "rejected by a person",
     }
+
+
+def test_what_follows_a_task_that_a_person_sets_to_success_is_skipped_and_says_which(found):
+    """Such a task has no result; what takes a person's answer, and what ends a backfill, do without it."""
+    needs = {
+        "backfill.dear": "plan", "backfill.order": "plan", "backfill.follow": "order",
+        "ingest_metrics.name_troubles": "ingest", "plan_placement.propose": "plan", "plan_placement.differs": "propose",
+        "plan_placement.apply": "propose", "retrain_agent.one_agent.judge": "train",
+        "retrain_forecaster.one_job.judge": "train", "retrain_forecaster.one_job.won": "judge",
+    }  # fmt: skip
+    said = {task: told.partition(" has no result")[0] for task, told in found["unreturned"].items()}
+    assert said == {task: f"task {before}" for task, before in needs.items()}
 
 
 def test_a_load_too_short_is_left_out_of_the_backtests_and_a_fit_that_cannot_be_read_fails_its_own(found):

@@ -45,11 +45,11 @@ WINNER = {"job": "orders", "promoted": True, "reason": "better"}
 LATE = WINNER | {"promoted": False, "reason": "another serves"}
 
 
-def answered(option: str, stands: Any = WINNER, by: Any = None) -> Any:
+def answered(option: str | None, stands: Any = WINNER, by: Any = None) -> Any:
     """What becomes of a winner once a person has answered, or why it is skipped."""
     forecasters.promote = lambda verdict: stands  # type: ignore[assignment]
     try:
-        return PROMOTE(WINNER, {"chosen_options": [option], "responded_by_user": by})
+        return PROMOTE(WINNER, option and {"chosen_options": [option], "responded_by_user": by})
     except AirflowSkipException as skipped:
         return str(skipped)
 
@@ -95,6 +95,7 @@ told: dict[str, Any] = {"one_job.train": {"triggering_asset_events": DRIFTS}, "o
 answers = {
     "approved": answered("Approve", by={"id": "1", "name": "ann"}),
     "by silence": answered("Approve"),
+    "set to success": answered(None),
     "too late": answered("Approve", LATE),
     "rejected": answered("Reject", by={"id": "1", "name": "ann"}),
     "rejected by nobody known": answered("Reject"),
