@@ -13,7 +13,7 @@ from pipelines.kafka.broker import Follower, read_records, topic_offsets
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topic, create_topics
 from pipelines.registry import Champion, Registry
-from pipelines.serve.step.windows import KEPT_STEPS
+from pipelines.serve.step.windows import warmed_steps
 from pipelines.serve.stream.server import Server
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN
@@ -224,6 +224,6 @@ def test_a_server_begins_where_its_models_do_however_long_the_topic(kafka, send,
     finally:
         server.close()
     assert topic_offsets(kafka, "metrics")[0][1] == days * 144
-    missed = first - (now / 60 - KEPT_STEPS)
+    missed = first - (now / 60 - warmed_steps(60))
     assert -12 <= missed <= 0, "as much as a champion is warmed on, and ten minutes more at most"
     assert f"serving {JOB}: from {now:.0f} on (job time), " in capsys.readouterr().out

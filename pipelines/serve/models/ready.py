@@ -8,7 +8,7 @@ from models.forecast.online import Online
 from pipelines.serve.models.model_set import ModelSet, check_can_serve
 from pipelines.serve.step.deployments import Deployment
 from pipelines.serve.step.forecasts import build_series
-from pipelines.serve.step.windows import KEPT_STEPS, Windows
+from pipelines.serve.step.windows import Windows, warmed_steps
 
 
 class ReadyModel(NamedTuple):
@@ -42,7 +42,7 @@ class ReadyModel(NamedTuple):
 
 
 def prepare_model(windows: Windows, job: str, model_name: str, version: str, model_set: ModelSet) -> ReadyModel:
-    """Check a model, and start it on a job's newest 2,880 windows (`KEPT_STEPS`) less the newest; may take a second.
+    """Check a model, and start it on a job's newest `warmed_steps` windows less the newest; may take seconds.
 
     What is compiled at first use is compiled here. Nothing in service changes.
 
@@ -61,7 +61,7 @@ def prepare_model(windows: Windows, job: str, model_name: str, version: str, mod
     # The newest window is left out: a first deployment makes a forecast after it, and a replay must begin the same.
     newest = windows.newest(job)
     last = -1 if newest is None else newest - 1
-    rates = windows.rates(job, max(last - KEPT_STEPS + 1, 0), last)
+    rates = windows.rates(job, max(last - warmed_steps(windows.step_s) + 1, 0), last)
     first = rates[0][0] if rates else last + 1
     recent = build_series(rates, first, last, windows.step_s)
     check_can_serve(model_set, f"{model_name} version {version}", windows.step_s, recent)

@@ -18,7 +18,7 @@ from pipelines.serve.step.deployments import Deployment, deployment_at
 from pipelines.serve.step.forecasts import ForecastContext, build_message, build_series
 from pipelines.serve.step.server_context import ServerContext
 from pipelines.serve.step.windower import OpenWindow, SampleEffect, Window, add_sample
-from pipelines.serve.step.windows import KEPT_STEPS
+from pipelines.serve.step.windows import warmed_steps
 from tidecast.messages import Forecast, Heartbeat, MetricSample
 
 log = logging.getLogger(__name__)
@@ -101,7 +101,7 @@ class ServedJob:
         """Switch to a deployment's model and step it up to the job's newest window; the old model forgets the job.
 
         It goes on from its warm state, or else is started on the history it was warmed on; one warmed on nothing, or
-        more than 2,880 windows ago (`KEPT_STEPS`), on the newest 2,880.
+        longer ago than `warmed_steps`, on the newest of so many.
 
         Args:
             model: the deployment's.
@@ -115,8 +115,9 @@ class ServedJob:
             Exception: whatever else the model raises.
         """
         last = deployment.warmed_to if self.newest is None else self.newest
-        if deployment.warmed_to < deployment.warmed_from or last - deployment.warmed_to > KEPT_STEPS:
-            model.admit(self.job, self.history(max(self.first or 0, last - KEPT_STEPS + 1), last))
+        most = warmed_steps(self.step_s)
+        if deployment.warmed_to < deployment.warmed_from or last - deployment.warmed_to > most:
+            model.admit(self.job, self.history(max(self.first or 0, last - most + 1), last))
             warm_state = model.state(self.job)
         else:
             if warm_state is None:
@@ -190,9 +191,8 @@ class ServedJob:
         if self.model is None:
             return
         if anew:  # the state is too old, but the same time last week is still of use
-            self.model.admit(
-                self.job, self.history(max(self.first, window.window_index - KEPT_STEPS), window.window_index - 1)
-            )
+            first = max(self.first, window.window_index - warmed_steps(self.step_s))
+            self.model.admit(self.job, self.history(first, window.window_index - 1))
         else:
             for _ in range(missing):
                 self.model.step(self.job, math.nan)

@@ -44,7 +44,7 @@ class FleetState(msgspec.Struct, array_like=True):
         streak: how its windows have come, gaps included; None before any.
         deployment_number: of the deployment whose model has this state; 0 before any, -1 where that failed.
         model_state: empty without a model.
-        windows: (window index, records/s), the newest `KEPT_STEPS`.
+        windows: (window index, records/s), the newest `warmed_steps`.
         last_heartbeat: wall time, epoch seconds.
         standing: epoch and wall time of the newest forecast that was sent; None before one.
     """

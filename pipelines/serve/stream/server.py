@@ -33,7 +33,7 @@ from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.refusals import Refusals
 from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.server_context import SILENT_S
-from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
+from pipelines.serve.step.windows import RecentWindows, warmed_steps
 from pipelines.signals import stop_on_signals
 from tidecast.messages import MessageError, MetricSample
 
@@ -196,7 +196,7 @@ class Server:
 
 
 def needed_from(samples: Iterable[MetricSample], step_s: float) -> float:
-    """Return the wall time (epoch s) since when `KEPT_STEPS` windows of every job were measured; 0 without any.
+    """Return the wall time (epoch s) since when `warmed_steps` windows of every job were measured; 0 without any.
 
     Each job's time runs at its own `time_scale`: at 720 job seconds per wall second, 60 days are two hours on the wall.
     `MARGIN_S` is subtracted for late clocks.
@@ -209,7 +209,7 @@ def needed_from(samples: Iterable[MetricSample], step_s: float) -> float:
     newest: dict[str, deque[tuple[float, float]]] = {}
     for sample in samples:
         newest.setdefault(sample.job, deque(maxlen=COUNTED)).append((sample.wall_time, sample.time_scale))
-    depth_s = (KEPT_STEPS + 2) * step_s  # the first and the last window are parts
+    depth_s = (warmed_steps(step_s) + 2) * step_s  # the first and the last window are parts
     clocks = [(max(wall for wall, _ in told), median(scale for _, scale in told)) for told in newest.values()]
     return max(min((wall - depth_s / scale - MARGIN_S for wall, scale in clocks), default=0.0), 0.0)
 

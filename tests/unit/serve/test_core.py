@@ -47,7 +47,7 @@ from pipelines.serve.step.keys import (
     state_key,
 )
 from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, decode_value
-from pipelines.serve.step.windows import KEPT_STEPS
+from pipelines.serve.step.windows import warmed_steps
 from pipelines.store import Store, StoreFull
 from pipelines.store.writing import puts
 from tests.fakes.forecasters import STEP, TASK, series
@@ -285,7 +285,7 @@ def test_a_model_that_serves_before_the_first_window_knows_the_time_of_day(core)
     np.testing.assert_allclose(json.loads(value_of(last.forecasts[0]).message)["quantiles"], expected, rtol=1e-6)
 
 
-@pytest.mark.parametrize(("later", "warmed"), [(0, 0), (KEPT_STEPS + 50, 30)])
+@pytest.mark.parametrize(("later", "warmed"), [(0, 0), (warmed_steps(STEP) + 50, 30)])
 def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core, store, monkeypatch, later, warmed):
     for w in range(BEGIN, BEGIN + warmed):
         put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW - 1e8))  # then it was off
@@ -301,7 +301,7 @@ def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core
 
     monkeypatch.setattr(ServedJob, "history", measured)
     swap_model(core, ready)
-    assert lengths and max(lengths) <= KEPT_STEPS
+    assert lengths and max(lengths) <= warmed_steps(STEP)
     loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
     expected = Naive(TASK).quantiles_of(Naive(TASK).state_after(Series(first * STEP, STEP, loads)))
     np.testing.assert_allclose(json.loads(value_of(answer_request(core, Get(KEY))).message)["quantiles"], expected)

@@ -9,7 +9,7 @@ from pipelines.kafka.broker import Record
 from pipelines.registry import Champion, RegistryError
 from pipelines.serve.models import loader, model_set
 from pipelines.serve.models.loader import Loader
-from pipelines.serve.step.windows import KEPT_STEPS, RecentWindows
+from pipelines.serve.step.windows import RecentWindows, warmed_steps
 from pipelines.serve.stream.server import MARGIN_S, needed_from, read_samples
 from pipelines.store import Corrupt, StoreFull
 from tests.fakes.forecasters import STEP, TASK
@@ -69,7 +69,7 @@ def test_all_jobs_get_their_champion_by_one_look_up_once_the_registry_answers(fa
 def test_a_restart_goes_back_as_far_as_the_slowest_clock_needs():
     live = sample("a", BEGIN, 1.0, wall_time=1e9, time_scale=1.0)
     replayed = sample("b", BEGIN, 1.0, wall_time=1e9, time_scale=720.0)
-    depth = (KEPT_STEPS + 2) * 60.0
+    depth = (warmed_steps(60.0) + 2) * 60.0
     assert needed_from([replayed], 60.0) == 1e9 - depth / 720 - MARGIN_S
     assert needed_from([replayed, live], 60.0) == 1e9 - depth - MARGIN_S
     assert needed_from([live], 86_400.0 * 30) == 0 == needed_from([], 60.0)
