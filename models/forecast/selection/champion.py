@@ -21,7 +21,7 @@ Fit = Callable[[Task, Series], Forecaster]
 NEWEST = 0.2
 """Share of the history that the candidates are compared on."""
 MOST = 1000
-"""Steps that the candidates are compared on, at most."""
+"""Steps that the candidates are compared on, at most, unless half a day has more."""
 FEWEST = 24
 """With fewer steps than this, or half a day has, to compare on, the default is taken: hours tell little of a day."""
 TIE = 0.01
@@ -89,10 +89,10 @@ class ChampionChoice:
 def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], default: str) -> ChampionChoice:
     """Choose which candidate is to serve: fit each to the older steps, score it on the newest, refit the winner on all.
 
-    The newest fifth of the history, at most 1000 steps, is held out; with fewer than 24 there, or less than half a day,
-    or no load above 0, the default is taken without a trial. Another candidate wins only if significantly better than
-    the default (`Trial.significantly_better`), or if the default has no score. A candidate whose fit raises SeriesError
-    is skipped; any other error comes through.
+    The newest fifth of the history is held out, at most 1000 steps, or half a day where that is more; with fewer than
+    24 there, or less than half a day, or no load above 0, the default is taken without a trial. Another candidate wins
+    only if significantly better than the default (`Trial.significantly_better`), or if the default has no score. A
+    candidate whose fit raises SeriesError is skipped; any other error comes through.
 
     Args:
         task: what is forecast.
@@ -108,7 +108,7 @@ def choose_champion(task: Task, history: Series, candidates: Mapping[str, Fit], 
         KeyError: `default` is not among the candidates, and no other wins.
     """
     check_loads(history.values)
-    held = min(int(NEWEST * len(history)), MOST)
+    held = min(int(NEWEST * len(history)), max(MOST, task.day // 2))
     trials: dict[str, Trial] = {}
     skipped: dict[str, str] = {}
     # Of nothing, a repetition errs by exactly 0, and would be surely better than what errs by a rounding.

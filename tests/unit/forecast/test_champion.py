@@ -131,3 +131,11 @@ def test_some_hours_do_not_choose_for_the_day():
     for days, name in ((2, "last_value"), (3, "seasonal_naive")):
         chosen = choose_champion(task, Series(0.0, 300.0, load[: days * 288]), NAIVE, "last_value")
         assert chosen.name == name and bool(chosen.trials) is (days == 3)
+
+
+@pytest.mark.parametrize(("step_s", "held"), [(30.0, 1440), (60.0, 1000)])
+def test_half_a_day_chooses_also_where_it_is_of_many_short_steps(step_s, held):
+    task = Task(step_s, 1, (0.1, 0.5, 0.9))
+    load = 100 + 50 * np.sin(2 * np.pi * np.arange(4 * task.day) / task.day)
+    chosen = choose_champion(task, Series(0.0, step_s, load), NAIVE, "last_value")
+    assert chosen.name == "seasonal_naive" and len(chosen.trials["last_value"].errors) == held
