@@ -51,7 +51,8 @@ class Loader:
     """Thread that looks for new champions, checks and warms them; what is ready waits in `ready` to be swapped in.
 
     A version that cannot serve is printed and not tried again; one that cannot be fetched, or for which disk, memory or
-    store had no room, is tried again after `AGAIN_S`. One that holds what serves already changes nothing.
+    store had no room, is tried again after `AGAIN_S`, and printed where it fails for another reason than before. One
+    that holds what serves already changes nothing.
     """
 
     def __init__(
@@ -76,8 +77,8 @@ class Loader:
         """What a job's windows could not be read for, which no other look cures."""
         self._refused: dict[str, Champion] = {}
         self._offered: dict[str, Champion] = {}
-        self._later: dict[str, tuple[Champion, float]] = {}
-        """Champion that could not be fetched by job, and when it is tried again."""
+        self._later: dict[str, tuple[Champion, float, str]] = {}
+        """Champion that could not be fetched by job, when it is tried again, and what was printed of it."""
         self._stop, self._opened = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="loader", daemon=True)
 
@@ -127,7 +128,7 @@ class Loader:
     def _look(self, source: ChampionSource, job: str, champion: Champion) -> None:
         if champion in (self._refused.get(job), self._offered.get(job)):
             return
-        failed, again = self._later.get(job, (None, 0.0))
+        failed, again, reported = self._later.get(job, (None, 0.0, ""))
         if champion == failed and time.monotonic() < again:
             return
         version = champion.version
@@ -143,13 +144,15 @@ class Loader:
         except Exception as error:  # whatever an artifact may hold, the other jobs get their champions
             what = f"serving {job}: {error if isinstance(error, RegistryError) else repr(error)}"
             if isinstance(error, PASSING) or isinstance(error.__context__, MemoryError):
-                self._later[job] = champion, time.monotonic() + AGAIN_S
-                print(f"{what}; the present champion stays, trying again in {AGAIN_S:g} s", flush=True)
+                self._later[job] = champion, time.monotonic() + AGAIN_S, what
+                if what != reported:  # once, not every half minute for as long as nobody trains again
+                    print(f"{what}; the present champion stays, trying again every {AGAIN_S:g} s", flush=True)
             else:
                 self._refused[job] = champion
                 print(f"{what}; the present champion stays", flush=True)
             return
         self._refused.pop(job, None)
+        self._later.pop(job, None)
         self._offered[job], self.serving[job] = champion, (version, model_set.digests)
         self.ready.append(ready)
         self._wake()

@@ -7,6 +7,7 @@ import pytest
 from models.forecast.baselines.naive import Naive
 from pipelines.kafka.broker import Record
 from pipelines.registry import Champion, RegistryError
+from pipelines.registry.artifacts import UnreadableError
 from pipelines.serve.models import loader, model_set
 from pipelines.serve.models.loader import Loader
 from pipelines.serve.step.windows import RecentWindows, warmed_steps
@@ -120,7 +121,32 @@ def test_a_champion_that_met_a_full_disk_or_memory_is_tried_again(module, name, 
     made.start()
     wait_until(lambda: made.ready, "the champion")
     made.close()
-    assert "the present champion stays, trying again in 0.05 s" in capsys.readouterr().out
+    assert "the present champion stays, trying again every 0.05 s" in capsys.readouterr().out
+
+
+class Unreadable(Registry):
+    """Fails `failures` times to fetch a version, with what is set, then has it."""
+
+    def __init__(self, failures):
+        super().__init__()
+        self.failed, self.failing = 0, failures
+
+    def fetch(self, job, version):
+        if self.failed == len(self.failing):
+            return super().fetch(job, version)
+        self.failed += 1
+        raise self.failing[self.failed - 1]
+
+
+def test_why_a_version_cannot_be_read_is_told_once_for_as_long_as_that_lasts(monkeypatch, capsys):
+    unknown, away = UnreadableError("version 1: kind='newer'"), RegistryError("MLflow does not answer")
+    monkeypatch.setattr(loader, "AGAIN_S", 0.01)
+    made = Loader(windows(), Unreadable([unknown] * 4 + [away] * 3 + [unknown] * 2), JOBS[:1], 0.01)
+    made.start()
+    wait_until(lambda: made.ready, "the champion")
+    made.close()
+    told = [line.split("; ")[0] for line in capsys.readouterr().out.splitlines()]
+    assert told == [f"serving {JOBS[0]}: {error}" for error in (unknown, away, unknown)]
 
 
 def test_windows_that_are_damaged_are_for_the_loop_to_end_by(monkeypatch, capsys):
