@@ -149,5 +149,5 @@ def _stored_state(store: Store, served: ServedJob, kept: StateValue) -> tuple[by
     record = store.get(keys.checkpoint_key(served.job, served.step_s))
     checkpoint = None if record is None else decode_value(StateValue, record.value)
     if record is None or checkpoint is None or checkpoint.deployment != kept.deployment:
-        return b"", 0
+        return b"", served.newest or 0  # begun anew: nothing of the history leads on from it
     return checkpoint.carried, record.version + 1

@@ -7,10 +7,12 @@ import shutil
 import time
 from contextlib import contextmanager
 
+import msgspec
 import numpy as np
 import pytest
 
 from models.forecast.baselines.naive import Naive
+from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.online import Online
@@ -39,6 +41,7 @@ from pipelines.serve.net.wire import (
 from pipelines.serve.step.job import ServedJob
 from pipelines.serve.step.keys import (
     active_key,
+    checkpoint_key,
     forecast_key,
     intent_key,
     open_window_name,
@@ -46,7 +49,7 @@ from pipelines.serve.step.keys import (
     sample_key,
     state_key,
 )
-from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, decode_value
+from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, decode_value, encode_value
 from pipelines.serve.step.windows import warmed_steps
 from pipelines.store import Store, StoreFull
 from pipelines.store.writing import puts
@@ -381,6 +384,26 @@ def test_a_swap_that_is_tried_again_is_the_same_deployment(core, store, monkeypa
     after = contents(store)
     assert {key for key in after if after[key] != before.get(key)} == {active_key(JOB)}
     assert value_of(took.forecasts[0]).deployment == 2
+
+
+def test_a_model_whose_state_a_host_crash_took_begins_on_what_it_was_warmed_on(core, store, monkeypatch):
+    first = 480_000
+    samples = [raw(JOB, w, 100.0 + w % 24, wall_time=NOW) for w in range(first, first + 35)]
+    put(core, *samples[:30])
+    crown(core, Blend(TASK))
+    put(core, *samples[30:])
+    other = msgspec.structs.replace(decode_value(StateValue, store.get(state_key(JOB, STEP)).value), deployment=2)
+    store.put(checkpoint_key(JOB, STEP), encode_value(other), first + 35)
+    lengths, history = [], ServedJob.history
+
+    def measured(self, first, last):
+        lengths.append(last - first + 1)
+        return history(self, first, last)
+
+    monkeypatch.setattr(ServedJob, "history", measured)
+    again = Core(store, STEP, {JOB}, epoch=8).job(JOB)
+    assert max(lengths) <= 35, "not every window since 1970"
+    np.testing.assert_array_equal(again.model.current(JOB), core.job(JOB).model.current(JOB))
 
 
 def test_a_champion_after_the_file_of_models_was_removed_has_a_number_of_its_own(tmp_path):
