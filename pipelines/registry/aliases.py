@@ -147,7 +147,7 @@ class AliasStore(OwnedModels):
         self.refuse_foreign(job)
         present, previous = self.champion_version(job), self.alias_version(job, PREVIOUS)
         if present is None:
-            last = previous or served_last(self.versions(job), "")
+            last = served_before(self.versions(job), "", previous) or previous
             ended = f"none serves any more: {self._letting_serve(job, last)}" if last else "none has served yet"
             raise self._nothing_back(job, ended)
         broken_off = present == previous  # one alias was moved: of a rollback the tag tells where the other one goes
@@ -166,16 +166,16 @@ class AliasStore(OwnedModels):
     def taken_back(self, job: str) -> str | None:
         """Return the version that a person took back for the one that serves now, e.g. "3"; None where nobody did.
 
-        Whoever lets another version serve since, by `promote` or by the alias in MLflow, has ended that.
+        Whoever lets another version serve since, by `promote` or by the alias in MLflow, has ended that; who deletes
+        the one that serves there has not.
 
         Raises:
             RegistryError: MLflow does not answer.
             MessageError: no job can have the name.
         """
         left = self.alias_version(job, PREVIOUS)
-        if left is None or self.tags(job, left).get(ROLLED_BACK) != self.champion_version(job):
-            return None
-        return left
+        back = self._back_to(job, left)
+        return left if back is not None and self.champion_version(job) in (back, None) else None
 
     def promote(self, job: str, version: str) -> None:
         """Make a version champion by a person's word, see `set_champion`; it is taken back no longer, if it was.
@@ -224,6 +224,8 @@ class AliasStore(OwnedModels):
         self._client.get_model_version(self.model_name(job), version)
         if before is not None:
             self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
+        elif (left := self.taken_back(job)) is not None:  # in the stead of one that was deleted
+            self.set_version_tags(job, left, {ROLLED_BACK: version})
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
         self.set_version_tags(job, version, {SERVED: datetime.now(UTC).isoformat(timespec="seconds")})
 

@@ -35,7 +35,7 @@ def served_before(versions: Sequence[ModelVersion], present: str, previous: str 
 
     Args:
         versions: of one model, in any order.
-        present: the one that serves.
+        present: the one that serves; "" where none does.
         previous: that of the alias; None where it does not count.
     """
     tags = {str(one.version): one.tags for one in versions}

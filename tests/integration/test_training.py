@@ -157,6 +157,38 @@ def test_what_a_person_took_back_is_not_brought_back_by_the_next_training(regist
     assert registry.champion_version("held") == last
 
 
+@pytest.mark.parametrize("earlier", [True, False])
+def test_where_what_a_rollback_went_back_to_is_deleted_it_holds_on(registry, settings, earlier):
+    losses, job = {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}, f"deleted-{earlier}"
+    *before, second, third = (put(registry, job, Naive(TASK)) for _ in range(3 if earlier else 2))
+    for version in (*before, second, third):
+        registry.set_champion(job, version)
+    assert registry.roll_back(job) == (third, second)
+    registry._client.delete_model_version(f"{job}-forecaster", second)  # as on MLflow's pages, and its alias with it
+    run, _ = run_with(registry, job, losses, champion="")
+    verdicts = [forecaster.decide_on_challenger(job, run, settings)]
+    train_challenger(registry, job, TRAINING, LakeSeries(series(50), 1))
+    serves = registry.champion_version(job)
+    assert serves == (before[0] if earlier else str(registry.versions(job)[-1].version)), "else a naive one"
+    run, version = run_with(registry, job, losses, champion=serves)
+    verdicts.append(forecaster.decide_on_challenger(job, run, settings))
+    for decided in verdicts:
+        assert not decided["promoted"] and decided["reason"].startswith(f"held: a person took version {third} back")
+    registry.promote(job, version)
+    assert (registry.champion_version(job), registry.taken_back(job)) == (version, None)
+
+
+def test_where_the_champion_is_deleted_what_served_before_serves_again_and_nothing_is_held(registry, settings):
+    first, second = put(registry, "vacant", Naive(TASK)), put(registry, "vacant", Naive(TASK, seasonal=False))
+    for version in (first, second):
+        registry.set_champion("vacant", version)
+    registry._client.delete_model_version("vacant-forecaster", second)
+    assert registry.taken_back("vacant") is None
+    train_challenger(registry, "vacant", TRAINING, LakeSeries(series(50), 1))
+    assert (registry.champion_version("vacant"), registry.taken_back("vacant")) == (first, None)
+    assert [str(one.version) for one in registry.versions("vacant")] == [first]
+
+
 def test_a_rollback_in_the_moment_of_a_promotion_stands(registry, settings, monkeypatch):
     first, serves = put(registry, "moment", Naive(TASK)), put(registry, "moment", Naive(TASK))
     registry.set_champion("moment", first)
