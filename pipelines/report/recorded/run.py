@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +36,7 @@ class RecordedRun:
         arrivals: the intervals of metrics that say what arrived: the history, which knows no executors, and live ones.
         forecasts, decisions: one message per row, of this job and made while the load ran, in order of wall time.
             Decisions have two columns more: `evaluations` that came to the same, and the last one's time, `until`.
-        outcomes, rejects: one message per row.
+        outcomes, rejects: one message per row. What a message leaves out is NaN, in these tables and those above.
         produced: one produced record per row: partition, offset, produced_at (live load only).
         truth: what the load generator says it produced.
         counts: produced, counted, lost, duplicated.
@@ -118,7 +119,8 @@ def _messages(folder: Path, topic: str, job: str) -> pd.DataFrame:
     path = folder / f"{topic}.jsonl"
     rows = json_lines(path) if path.exists() or topic != "heartbeats" else []  # older runs have none
     rows = [row for row in rows if row.get("job", job) == job]  # rejects have no job
-    frame = pd.DataFrame(rows or None, columns=None if rows else [field.name for field in fields(DUMPED[topic])])
+    declared = [field.name for field in fields(DUMPED[topic])]  # a message leaves out what is None
+    frame = pd.DataFrame(rows, columns=[*dict.fromkeys(chain(declared, *rows))])
     return frame.sort_values("wall_time", kind="stable", ignore_index=True)
 
 

@@ -7,6 +7,7 @@ import pytest
 from pipelines.html.numbers import number_of
 from pipelines.report.headline import summary_text, verdict_lines
 from pipelines.report.measures import measure_run
+from pipelines.report.page import render_report
 from pipelines.report.recorded.lines import RunError
 from pipelines.report.recorded.run import load_run
 from pipelines.report.summary import KEYS, summary_of, write_summary
@@ -202,3 +203,18 @@ def test_a_run_that_tells_too_little_for_a_twin_says_so(tmp_path):
     s = write_summary(tmp_path)
     assert set(s["cost"].values()) == {s["executor_s"], None}
     assert "too little was measured" in summary_text(s)
+
+
+def test_a_run_whose_only_raise_was_of_no_use_is_summarised(tmp_path):
+    run_dir.write(tmp_path, seconds=40)
+    for file in tmp_path.glob("*s.jsonl"):  # as a message's bytes, which leave out what is None
+        rows = map(json.loads, file.read_text().splitlines())
+        kept = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        if file.name == "outcomes.jsonl":
+            unused = ("confirmed_at", "useful_at", "executors_after")
+            kept = [{name: value for name, value in kept[0].items() if name not in unused} | {"status": "ineffective"}]
+        file.write_text("".join(json.dumps(row) + "\n" for row in kept))
+    s = write_summary(tmp_path)
+    assert (s["ineffective"], s["scale_ups"], s["forecast_scale_ups_confirmed"]) == (1, 1, 0)
+    assert s["decision_to_useful_s"]["n"] == s["decision_to_executor_s"]["n"] == 0
+    assert render_report(tmp_path).exists()
