@@ -24,7 +24,7 @@ from pipelines.kafka.broker import Follower
 from pipelines.report.comparison import medians_by_contestant, render_comparison
 from pipelines.report.recorded.lines import RunError, json_object
 from pipelines.report.summary import write_summary
-from pipelines.traces.trace import load_trace
+from pipelines.traces.trace import load_past_trace
 
 STAGES = 4  # of a run; the training has one more where an agent is needed
 BUSY = "while True: pass"  # what keeps a core busy
@@ -106,7 +106,7 @@ def compare_policies(
         RunError, EventLogError, OSError: a file of a run is missing or broken, or another cannot be read or written.
     """
     contestants = read_contestants(names, settings)
-    load_trace(settings.replay)
+    load_past_trace(settings.replay)
     screen, trace = Screen(), settings.replay.trace
     known = {(run["turn"], run["contestant"]): run for run in _done(settings, since, busy_cores)}
     order = [(turn + 1, one) for turn in range(turns) for one in contestants[:: -1 if turn % 2 else 1]]

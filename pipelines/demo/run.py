@@ -40,7 +40,7 @@ from pipelines.report.summary import write_summary
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.processes import describe, find_processes
 from pipelines.stack.stack import Stack
-from pipelines.traces.trace import load_trace
+from pipelines.traces.trace import load_past_trace
 
 STAGES = 7
 """Stages that a run shows; one more where the policy needs an agent."""
@@ -65,7 +65,7 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     """
     screen, of = Screen(), STAGES + (settings.autoscaler.policy in LEARNED)
     isolated_settings(settings, "demo")  # what is wrong is told before anything is started, or a folder made
-    load_trace(settings.replay)
+    load_past_trace(settings.replay)
     main, *_ = [load_contract(job, settings.contracts_dir) for job in settings.replayed]
     newcomer.check_newcomer(settings)
     settings, contract, fitted = fit_run(settings, main.planning.lead_s, measure_slowness())

@@ -37,7 +37,7 @@ from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from pipelines.signals import event_of_signals
 from pipelines.stack.state import with_stack_addresses
-from pipelines.traces.trace import Trace, TraceError, load_trace
+from pipelines.traces.trace import Trace, TraceError, load_past_trace, load_trace
 from tidecast.messages import Control
 
 HEAD_START_S = 1.0  # the clock is announced so long before the first record, so that every agent knows it by then
@@ -76,12 +76,7 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
         ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.
         OSError: `warmup.json` cannot be read or the truth not written.
     """
-    trace = load_trace(settings.replay)
-    if trace.live_end > time.time():
-        raise TraceError(
-            f"trace {trace.name!r}: the live part ends in the future, and a job refuses events from there. "
-            "Choose an earlier replay.live_start."
-        )
+    trace = load_past_trace(settings.replay)
     plan = plan_replay(trace, settings.replay)
     publisher, partitions = _publisher(settings)
     wall_start = time.time() + HEAD_START_S

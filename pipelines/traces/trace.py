@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import time
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -105,6 +106,21 @@ def load_trace(replay: Replay) -> Trace:
         )
     rps = highest_rps(replay) / peak
     return Trace(path.stem, times, values, step_s, history_start, live_start, live_end, rps, notes)
+
+
+def load_past_trace(replay: Replay) -> Trace:
+    """Load the trace as `load_trace` does, and check that its live load can be replayed: it must have ended by now.
+
+    Raises:
+        TraceError: as `load_trace`, or the live part ends in the future.
+    """
+    trace = load_trace(replay)
+    if trace.live_end > time.time():
+        raise TraceError(
+            f"trace {trace.name!r}: the live part ends in the future, at {_iso(trace.live_end)}, and a job refuses "
+            "events from there. Choose an earlier replay.live_start."
+        )
+    return trace
 
 
 def _path(trace: str) -> Path:

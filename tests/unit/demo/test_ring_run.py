@@ -19,6 +19,7 @@ from pipelines.demo.progress import LiveFigures, Screen
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_demo, update_run_json
 from pipelines.stack.context import StackRunsError
 from pipelines.stack.state import lock
+from pipelines.traces.trace import TraceError
 from tidecast.messages import Decision, Forecast, MetricSample
 
 SUMMARY = {"lost": 0, "duplicated": 0, "produced": 100, "counted": 100, "forecast_scale_ups_confirmed": 1}
@@ -37,6 +38,19 @@ def test_a_run_beside_a_stack_that_runs_leaves_no_folder_either(tmp_path, monkey
     with closing(lock(tmp_path / "demo")), pytest.raises(StackRunsError, match="demo is in use by"):
         run_demo(load(var=tmp_path))
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_load_that_has_not_ended_yet_is_refused_before_anything_is_started(tmp_path):
+    (trace := tmp_path / "coming.csv").write_text("timestamp,value\n2999-01-01 00:00,1\n2999-01-01 01:00,2\n")
+    coming = {"trace": str(trace), "live_start": "2999-01-01", "live_hours": 1, "history_days": 0}
+    settings = load(var=tmp_path / "var", replay=coming)
+    for begin in (run_demo, lambda settings: compare_policies(settings, ["mpc"], 1)):
+        with (
+            closing(lock(tmp_path / "var" / "demo")),  # so that no stack could start
+            pytest.raises(TraceError, match=r"ends in the future, at 2999-01-01 01:00:00 UTC"),
+        ):
+            begin(settings)
+    assert not (tmp_path / "var" / "runs").exists()
 
 
 def test_a_closed_ring_has_no_open_end():
