@@ -70,7 +70,6 @@ def replay(settings: Settings, run_dir: Path, stop: threading.Event) -> dict[str
 
     Raises:
         TraceError: the trace cannot be used, or its live part ends in the future.
-        SettingsError: records are to be withheld, and the live part is too short for it.
         BrokerError: no broker, no topic `events`, the clock was not acknowledged within 120 s, or a record not queued
             within 5 minutes.
         ValueError: `warmup.json` is no JSON, or kafka-python has no such security option.

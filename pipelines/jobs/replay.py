@@ -66,7 +66,7 @@ def plan_replay(trace: Trace, replay: Replay) -> ReplayPlan:
         The N records by rising `send_at`, as arrays (N,); N is the cumulated rate, rounded down.
 
     Raises:
-        TraceError, SettingsError: records are withheld, and the live day is too short for it, or has no begin.
+        TraceError: records are withheld, and `live_start` is no time.
     """
     # One generator per concern: a changed share of late records leaves keys and bursts as they are.
     seeds = np.random.SeedSequence(replay.seed).spawn(5)
