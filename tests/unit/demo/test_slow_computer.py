@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 
-from configs.contract import load_contract
+from configs.contract import load_contract, read_contracts
+from configs.pool import read_pools
 from configs.settings import load
 from pipelines.demo import slow_computer
 from pipelines.demo.own_contracts import with_contract
@@ -61,6 +62,19 @@ def test_contracts_of_other_jobs_are_copied_as_they_are_and_as_secret_as_they_ar
     assert (copied / "broken.yaml").read_text() == "job: [of nobody"
     assert load_contract("word_count", copied).planning.lead_s == 20.0
     assert [(copied / f"{name}.yaml").stat().st_mode & 0o777 for name in ("word_count", "key_window")] == [0o400] * 2
+
+
+def test_pools_are_those_of_the_settings(tmp_path):
+    folder, run = tmp_path / "contracts", tmp_path / "run"
+    shutil.copytree(load().contracts_dir, folder)
+    (tmp_path / "pools").mkdir()
+    run.mkdir()
+    settings = load(contracts=folder)
+    pool = "name: shared\ncores: 12\njobs: {word_count: {}, key_window: {}}\n"
+    (settings.pools_dir / "shared.yaml").write_text(pool)
+    own = with_contract(settings, run, {"planning": {"lead_s": 20.0}})
+    given, copied = (read_pools(one.pools_dir, read_contracts(one.contracts_dir)[0]) for one in (settings, own))
+    assert copied == given and copied[0]["shared"].cores == 12
 
 
 def test_slowness_is_that_of_this_computer(monkeypatch):
