@@ -28,6 +28,7 @@ from pipelines.traces.trace import load_past_trace
 
 STAGES = 4  # of a run; the training has one more where an agent is needed
 BUSY = "while True: pass"  # what keeps a core busy
+_UNUSED = ("withheld_share", "backfill_after_s", "newcomer")  # of `replay`: the runs have live load alone
 
 
 class Contestant(NamedTuple):
@@ -89,8 +90,9 @@ def compare_policies(
         names: policies as in `read_contestants`, in the order of their turns; every second turn is in reverse.
         turns: at least 1.
         busy_cores: cores that something else keeps busy during each run.
-        since: name of a run under `var/runs`: it and later ones of this comparison, that is of this trace and as many
-            busy cores, are shown with the others and not run again, whatever their policy.
+        since: name of a run under `var/runs`: it and later ones of this comparison, that is of this load and as many
+            busy cores, are shown with the others and not run again, whatever their policy. Those of this trace whose
+            load differs, as by its length, are named as left out.
 
     Returns:
         `runs` (a row of text and numbers each, by turn), `medians` (by contestant: `late_share`, `executor_s`, `kept`,
@@ -128,7 +130,7 @@ def compare_policies(
 
 
 def _done(settings: Settings, since: str, busy_cores: int) -> list[dict[str, Any]]:
-    """Summaries of the finished runs of this comparison; one that cannot be read is said, and is not finished."""
+    """Summaries of the finished runs of this comparison; one that cannot be read, or of another load, is said."""
     kept = settings.var_dir / "runs"
     if since and not (kept / since).is_dir():
         raise SettingsError(f"--since {since}: no such run in {kept}; name the first run of the comparison.")
@@ -138,13 +140,25 @@ def _done(settings: Settings, since: str, busy_cores: int) -> list[dict[str, Any
         if path.parent.name < since:
             continue
         try:
-            of, summary = json_object(path.parent / "run.json").get("comparison"), json_object(path)
+            known, summary = json_object(path.parent / "run.json"), json_object(path)
         except RunError as error:
             print(f"{error}. That run is left out")
             continue
-        if of is not None and (of["busy_cores"], of.get("trace")) == (busy_cores, settings.replay.trace):
-            found.append({**summary, **of})
+        of = known.get("comparison")
+        if of is None or (of["busy_cores"], of.get("trace")) != (busy_cores, settings.replay.trace):
+            continue
+        if other := _other_load(known.get("replay", {}), settings):
+            print(f"{path.parent.name}: {other}. That run is left out")
+            continue
+        found.append({**summary, **of})
     return found
+
+
+def _other_load(replayed: dict[str, Any], settings: Settings) -> str:
+    """In which settings, of those that both know, the load of a run differs from the one of now; empty: in none."""
+    now = settings.replay.model_dump(mode="json", exclude=set(_UNUSED))
+    other = [name for name in now if name in replayed and replayed[name] != now[name]]
+    return ", ".join(f"replay.{name} was {replayed[name]} and is {now[name]}" for name in other)
 
 
 def _train(settings: Settings, screen: Screen, agent: bool) -> str:

@@ -166,6 +166,24 @@ def test_runs_of_a_comparison_that_broke_off_are_not_run_again(tmp_path):
         _done(settings, "4-mpc", 0)
 
 
+def test_runs_of_another_load_are_not_compared_and_that_is_said(tmp_path, capsys):
+    of = {"turn": 1, "busy_cores": 0, "trace": "nyc_taxi", "contestant": "mpc"}
+    settings = load(var=tmp_path, replay={"withheld_share": 0.5})
+    same = {**settings.replay.model_dump(mode="json"), "withheld_share": 0.0, "newcomer": None}
+    of_before = {name: value for name, value in same.items() if name != "surge"}
+    found = {"1": same, "2": {**same, "live_hours": 2.0}, "3": of_before, "4": {**same, "speed": 7200.0, "seed": 8}}
+    for name, replayed in found.items():
+        folder = tmp_path / "runs" / name
+        folder.mkdir(parents=True)
+        (folder / "run.json").write_text(json.dumps({"comparison": of, "replay": replayed}))
+        (folder / "summary.json").write_text(json.dumps({"id": name}))
+    assert [run["id"] for run in _done(settings, "1", 0)] == ["1", "3"]
+    assert capsys.readouterr().out.splitlines() == [
+        "2: replay.live_hours was 2.0 and is 24.0. That run is left out",
+        "4: replay.speed was 7200.0 and is 200.0, replay.seed was 8 and is 7. That run is left out",
+    ]
+
+
 def test_a_process_that_ends_while_survivors_are_listed_is_none(monkeypatch):
     child = subprocess.Popen(["sleep", "60"])
     ended, me = psutil.Process(child.pid), psutil.Process()
