@@ -57,7 +57,8 @@ class HttpEndpoint:
     def _start(self) -> None:
         with self._starting:
             if not self._stop.is_set():
-                self.process, self._began = subprocess.Popen(child_command()), time.monotonic()
+                # A ctrl-C is the server's alone, which ends the child; its session stays, by which a stack ends both.
+                self.process, self._began = subprocess.Popen(child_command(), process_group=0), time.monotonic()
 
     def _watch(self) -> None:
         pause = 0.0

@@ -1,6 +1,8 @@
 """The endpoint's process where it dies."""
 
 import os
+import signal
+import subprocess
 import sys
 import time
 from collections import Counter
@@ -48,6 +50,38 @@ def test_one_that_dies_is_started_again_with_the_same_token_and_that_is_said(tmp
     finally:
         endpoint.close()
     assert not psutil.pid_exists(endpoint.process.pid)
+
+
+PARENT = """
+import os, signal, sys, threading
+from collections import Counter
+from configs.settings import load
+from pipelines.serve.http import process
+
+process.child_command = lambda: [sys.executable, "-S", "-c", sys.argv[2]]
+asked = threading.Event()
+signal.signal(signal.SIGINT, lambda *_: asked.set())
+settings = load(var=sys.argv[1])
+endpoint = process.HttpEndpoint(settings, Counter())
+asked.wait()
+threading.Event().wait(2.0)  # a child that heard it, too, has ended meanwhile
+endpoint.close()
+"""
+
+
+def test_ctrl_c_is_for_the_server_alone_which_ends_the_child(tmp_path):
+    (store := tmp_path / "fast").mkdir()
+    child = f"import os, time; open({str(store / 'http')!r}, 'w').write(str(os.getsid(0))); time.sleep(600)"
+    command = [sys.executable, "-c", PARENT, str(tmp_path), child]
+    server = subprocess.Popen(command, start_new_session=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    try:
+        wait_for(lambda: (store / ADDRESS).exists() and (store / ADDRESS).read_text())
+        assert (store / ADDRESS).read_text() == str(server.pid)  # of its session still, by which a stack ends it
+        os.killpg(server.pid, signal.SIGINT)  # as a terminal does
+        said, _ = server.communicate(timeout=60)
+    finally:
+        server.kill()
+    assert (server.returncode, said) == (0, b"")
 
 
 def test_one_that_the_system_refuses_to_start_is_tried_again(tmp_path, monkeypatch, capsys):
