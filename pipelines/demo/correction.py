@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 from queue import Empty, SimpleQueue
 from threading import Event, Thread
@@ -18,6 +19,7 @@ from pipelines.demo.correction_plan import deadline, length_s, order_at, order_r
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
 from pipelines.kafka.clocks import read_clock
+from pipelines.kafka.connection import BrokerError
 from pipelines.report.recorded.backfill import RecordedBackfill
 from tidecast.control import Clock
 from tidecast.orders import ReplayOrder, ReplayProgress
@@ -111,9 +113,10 @@ class Correction:
     def _wait_for_clock(self) -> Clock | None:
         """The clock that the load generator announces, that of this run; None where the correction was stopped."""
         while True:
-            clock = read_clock(self._settings.kafka, self._settings.job.name)
-            if clock is not None and clock.wall_start >= self._since:
-                return clock
+            with suppress(BrokerError):  # one look without an answer: the clock may be told at the next
+                clock = read_clock(self._settings.kafka, self._settings.job.name)
+                if clock is not None and clock.wall_start >= self._since:
+                    return clock
             if self._stopped.wait(LOOK_S):
                 return None
 

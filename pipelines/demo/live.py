@@ -122,24 +122,11 @@ class LiveReplay:
             while correction and not correction.over and time.monotonic() < given_up:
                 view = self._watch(follower, view, 1.0)
             deadline = time.monotonic() + PATIENCE_S
-            while self.counts()["lost"] and time.monotonic() < deadline:
+            while not self._all_counted() and time.monotonic() < deadline:
                 view = self._watch(follower, view, 1.0)
             deadline = time.monotonic() + 3  # the last batch's outcome is still on its way
             while time.monotonic() < deadline:
                 view = self._watch(follower, view, 1.0)
-
-    def counts(self) -> dict[str, int]:
-        """Compare the records produced with those in the job's results, as they are now.
-
-        Returns:
-            `produced`, `counted`, `lost`, `duplicated`: numbers of records.
-
-        Raises:
-            FileNotFoundError: the load generator has not written `truth.json` yet.
-            BrokerError: the broker does not answer, or there is no topic `results`.
-            KeyError, ValueError: `truth.json` or a result is no JSON, or lacks a field.
-        """
-        return compare_counts(self._truth(), read_counts(self.settings.kafka))
 
     def stop(self) -> dict[str, int]:
         """Stop what was started, all at once, and write `counts.json` and the topics' records of the run to `run_dir`.
@@ -185,6 +172,13 @@ class LiveReplay:
         self.use.look()
         self.screen.live(share, view)
         return view
+
+    def _all_counted(self) -> bool:
+        """Whether the job's results are known to hold every record; a look that the broker does not answer says no."""
+        try:
+            return not compare_counts(self._truth(), read_counts(self.settings.kafka))["lost"]
+        except BrokerError:
+            return False
 
     def _truth(self) -> dict[str, Any]:
         return dict(json.loads((self.run_dir / "truth.json").read_text()))

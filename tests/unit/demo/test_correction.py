@@ -15,6 +15,7 @@ from pipelines.demo.correction import Correction, begin_correction, judge_window
 from pipelines.demo.correction_plan import deadline, order_at, plan_correction
 from pipelines.jobs.truth import Counted
 from pipelines.jobs.withheld import back_s, withheld_hour
+from pipelines.kafka.connection import BrokerError
 from pipelines.report.recorded.backfill import RecordedBackfill
 from tests.fakes import planned_job
 from tests.fakes.waiting import wait_until
@@ -93,6 +94,20 @@ def test_the_hour_is_ordered_once_all_of_it_has_come_and_followed_to_its_end(wor
     assert any("nothing is heard" in note for note in notes) and any("planned anew" in note for note in notes)
     assert "done" in notes[-1]
     assert correction.notes() == []
+
+
+def test_a_look_for_the_clock_that_the_broker_does_not_answer_is_one_of_many(world, monkeypatch):
+    looks = []
+
+    def read_clock(*_):
+        looks.append(1)
+        if len(looks) == 1:
+            raise BrokerError("the broker does not answer")
+        return world.clocks[-1]
+
+    monkeypatch.setattr(module, "read_clock", read_clock)
+    told = ended(Correction(SETTINGS, world.since, HOUR))
+    assert (told.state, told.reason, len(looks)) == ("done", "", 2)
 
 
 def test_what_fails_ends_the_correction_alone_and_is_kept(world):
