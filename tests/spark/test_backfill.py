@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from math import isnan
 
 import pytest
+from pyspark.sql import functions as F
 
 from tests.fakes.result_tables import SCHEMA, as_rows, live, seen, told, version
 from tests.fakes.waiting import wait_until
@@ -22,6 +23,8 @@ from tidecast.backfill.running import cancel, list_backfills, prepare
 from tidecast.backfill.shadow import begin_round, finish, sink, write
 from tidecast.backfill.spec import BackfillError
 from tidecast.merge import MergeError, MergeSink
+from tidecast.recovery.checkpoint import RecoveryError
+from tidecast.recovery.outage import _window_ms
 
 pytestmark = pytest.mark.spark
 OLD = {("a", 0): 5, ("b", 0): 7, ("a", 10): 1, ("a", 20): 50}
@@ -345,6 +348,13 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
     with pytest.raises(MergeError, match="plain is a sink that does not merge"):
         begin(at=tmp_path / "plain")
     assert not (tmp_path / "plain.backfills").exists()
+    sessions = told(spark, {("a", 0): 3, ("b", 0): 2}).withColumn("_window_end", F.expr("if(shop = 'a', 10, 35)"))
+    MergeSink(str(tmp_path / "sessions"), ["shop"])(sessions, 0)
+    with pytest.raises(BackfillError, match="windows of 10 and of 35 ms: a replay is for windows of one length"):
+        begin(at=tmp_path / "sessions")
+    with pytest.raises(RecoveryError, match="windows of 10 and of 35 ms: live_first is for windows of one length"):
+        _window_ms(spark, str(tmp_path / "sessions"))
+    assert not (tmp_path / "sessions.backfills").exists() and _window_ms(spark, str(table)) == 10
     with pytest.raises(BackfillError, match="is empty"):
         begin(end=0)
     with pytest.raises(BackfillError, match="reaches into the future"):

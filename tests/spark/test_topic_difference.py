@@ -2,6 +2,7 @@
 
 import pytest
 
+from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.topic.difference import differences, summarise
 from tidecast.backfill.topic.into import WINDOW
 from tidecast.backfill.topic.kept import keep, kept_results
@@ -55,6 +56,18 @@ def test_each_key_is_equal_differs_is_new_or_gone(one_partition):
         "same": (0, "equal"), "other": (2, "differs"), "gone": (1, "gone"), "new": (None, "new"),
         "cleared": (3, "gone"),
     }  # fmt: skip
-    summary = summarise(found)
+    summary = summarise(found, WINDOW)
     assert (summary.windows, summary.differs, summary.new, summary.gone, summary.due) == (5, 1, 1, 2, 4)
     assert summary.text().startswith("4 of 5 windows differ (1 other values, 1 new, 2 gone)")
+
+
+def test_results_in_windows_of_several_lengths_are_refused_and_a_change_of_their_length_is_not(one_partition):
+    newest = one_partition.createDataFrame([("a@0-10", b"1", 0)], "key string, value binary, partition int")
+
+    def compared(*keys):
+        kept = one_partition.createDataFrame([(key, b"1") for key in keys], "key string, value binary")
+        return summarise(differences(newest, kept), WINDOW)
+
+    with pytest.raises(BackfillError, match="windows of 5 and 13 ms: a replay is for windows of one length"):
+        compared("a@2-15", "b@0-5")
+    assert compared("a@0-5", "a@5-10").due == 3

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 from tidecast.backfill import namespace
-from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range, overlapping
+from tidecast.backfill.spec import SEVERAL_LENGTHS, BackfillError, Spec, check_name, check_range, overlapping
 from tidecast.merge.columns import NOTHING_TOLD
-from tidecast.merge.table import TableForm, read_form
+from tidecast.merge.table import TableForm, length_of_windows, read_form
 from tidecast.signed.aggregate import VERSION
 
 if TYPE_CHECKING:
@@ -98,7 +98,8 @@ def prepare(
             is computed again.
 
     Raises:
-        BackfillError: the range, the id or the table does not fit, or another backfill has the range or this id.
+        BackfillError: the range, the id or the table does not fit, its windows are of several lengths, or another
+            backfill has the range or this id.
         MergeError: the table is a sink that does not merge.
         OSError: the folder beside the table cannot be written.
     """
@@ -185,6 +186,7 @@ def _read_form(spark: SparkSession, table: Path) -> TableForm:
             f"{table} is no Delta table, so it is a sink that does not merge: refused for overlaps; write the live"
             " query by tidecast.merge.MergeSink"
         )
+    length_of_windows(spark, form.table, BackfillError, SEVERAL_LENGTHS)
     return form
 
 

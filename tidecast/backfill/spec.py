@@ -10,6 +10,11 @@ from dataclasses import asdict, dataclass, replace
 from typing import Literal
 
 State = Literal["open", "published", "superseded"]
+SEVERAL_LENGTHS = (
+    "a replay is for windows of one length (give each length a table of its own). It reads no record from before its "
+    "range, so that of a session that began there it would publish a part: let the plan read all records once more, "
+    "into another table or topic"
+)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 
 

@@ -11,13 +11,12 @@ from tidecast.backfill.spec import instant
 from tidecast.control import Clock
 from tidecast.merge.columns import version_of
 from tidecast.merge.sink import MergeSink
-from tidecast.merge.table import read_form
+from tidecast.merge.table import length_of_windows, read_form
 from tidecast.orders import ReplayOrder
 from tidecast.recovery.checkpoint import Committed, RecoveryError
 from tidecast.recovery.epochs import LiveEpoch
 from tidecast.recovery.gap import GapSpan, span_of
 from tidecast.recovery.positions import Positions
-from tidecast.signed.columns import END, START
 from tidecast.spark.sensors import Partition
 
 if TYPE_CHECKING:
@@ -162,21 +161,11 @@ def _waiting(positions: Positions, committed: Committed) -> Waiting:
 
 
 def _window_ms(spark: SparkSession, table: str) -> int | None:
-    """Length of the table's windows; None without any.
-
-    Raises:
-        RecoveryError: they are of several lengths, as sessions are.
-    """
-    from pyspark.sql import functions as F
-
-    rows = spark.read.format("delta").load(table).select((F.col(END) - F.col(START)).alias("ms")).distinct().limit(2)
-    lengths = sorted(row["ms"] for row in rows.collect())
-    if len(lengths) > 1:
-        raise RecoveryError(
-            f"{table} has windows of {lengths[0]} and of {lengths[1]} ms: live_first is for windows of one length, a "
-            "session that began before the outage cannot be told from its rest; recover in_order"
-        )
-    return int(lengths[0]) if lengths else None
+    why = (
+        "live_first is for windows of one length, a session that began before the outage cannot be told from its rest; "
+        "recover in_order"
+    )
+    return length_of_windows(spark, table, RecoveryError, why)
 
 
 def _starts(

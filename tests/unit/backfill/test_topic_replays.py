@@ -112,7 +112,7 @@ def replays(tmp_path, monkeypatch):
     state = SimpleNamespace(found=Found([]), producer=Producer(), asked=[], copies=[])
     monkeypatch.setattr(into, "replay_stream", lambda *given: state.copies.append(given[3]) or "records")
     monkeypatch.setattr(into, "differences", lambda newest, kept: state.found)
-    monkeypatch.setattr(into, "summarise", lambda found: _summary(found.rows))
+    monkeypatch.setattr(into, "summarise", lambda found, window: _summary(found.rows))
     monkeypatch.setattr(send, "producer", lambda *given, **options: state.producer)
 
     def plan(records, begin_ms, end_ms):

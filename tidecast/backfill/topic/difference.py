@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
+from tidecast.backfill.spec import SEVERAL_LENGTHS, BackfillError
 from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic.kept import window_of
 
@@ -66,13 +67,26 @@ def differences(newest: DataFrame, kept: DataFrame) -> DataFrame:
     return found.where("kind IS NOT NULL")
 
 
-def summarise(found: DataFrame) -> Summary:
-    """Return differences in numbers; runs a Spark job."""
+def summarise(found: DataFrame, window: str) -> Summary:
+    """Return differences in numbers; runs a Spark job.
+
+    Args:
+        found: as `differences` returns them.
+        window: pattern of the keys, see `window_of`.
+
+    Raises:
+        BackfillError: what was replayed has windows of several lengths, as sessions are.
+    """
     from pyspark.sql import functions as F
 
     kinds = ("differs", "new", "gone")
+    start, end = window_of(window)
+    replayed = F.when(F.col("new").isNotNull(), end - start)
     row: Any = found.agg(
-        F.count(F.lit(1)).alias("windows"), *(F.count_if(F.col("kind") == kind).alias(kind) for kind in kinds)
-    ).collect()[0]
+        F.count(F.lit(1)).alias("windows"), *(F.count_if(F.col("kind") == kind).alias(kind) for kind in kinds),
+        F.min(replayed).alias("shortest"), F.max(replayed).alias("longest"),
+    ).collect()[0]  # fmt: skip
+    if row["shortest"] != row["longest"]:
+        raise BackfillError(f"results are of windows of {row['shortest']} and {row['longest']} ms: {SEVERAL_LENGTHS}")
     differs, new, gone = (int(row[kind]) for kind in kinds)
     return Summary(int(row["windows"]), differs, new, gone, changed=0, due=differs + new + gone)

@@ -83,9 +83,9 @@ class TopicReplays:
         """Return in words what a publish would change, once all of the range is read; nothing is changed.
 
         Raises:
-            BackfillError: the replay's files are gone.
+            BackfillError: the replay's files are gone, or its windows are of several lengths.
         """
-        return summarise(self._differences(order)).text()
+        return summarise(self._differences(order), self.window).text()
 
     def publish(self, order: ReplayOrder) -> str:
         """Send the records that differ, each once; then remove the replay's files.
@@ -163,7 +163,7 @@ class TopicReplays:
     def _send(self, order: ReplayOrder) -> None:
         found = self._differences(order).persist()
         try:
-            summary = summarise(found)
+            summary = summarise(found, self.window)
             if summary.due:
                 due = found.where("kind <> 'equal'").select("key", "partition", "new")
                 rows = ((key, at, None if new is None else bytes(new)) for key, at, new in due.toLocalIterator())
