@@ -28,7 +28,18 @@ from tests.fakes.signed_logs import (
     write_log,
 )
 from tests.fakes.signed_plans import PLANS, reference, right_of, sums
-from tidecast.signed import count, late_dropped, max_of, mean_of, min_of, negative_keys, signed, sum_of, top
+from tidecast.signed import (
+    SignedError,
+    count,
+    late_dropped,
+    max_of,
+    mean_of,
+    min_of,
+    negative_keys,
+    signed,
+    sum_of,
+    top,
+)  # fmt: skip
 
 pytestmark = pytest.mark.spark
 SMALL = LogShape(records=2, keys=1, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
@@ -252,6 +263,40 @@ def test_a_final_result_has_its_keys_instant_wherever_the_workers_are(one_partit
     result = frame.transform(lambda df: df.withColumn("instant", F.unix_seconds("sold")))
     found, _ = run_query(result.changes, tmp_path, net_of_rows)
     assert sorted(dict(fact)["instant"] for fact in found) == sold
+
+
+def test_keys_of_an_hour_that_clocks_show_twice_are_two_in_a_micro_batch(one_partition, tmp_path, monkeypatch):
+    """A change log, sessions, and what their timers leave; in the zone of the session and of the workers."""
+    monkeypatch.setitem(one_partition.sparkContext.environment, "TZ", "Europe/Berlin")
+    zone = one_partition.conf.get("spark.sql.session.timeZone")
+    one_partition.conf.set("spark.sql.session.timeZone", "Europe/Berlin")
+    one_partition.conf.set("spark.sql.streaming.noDataMicroBatches.enabled", "true")
+    hours = [1_761_438_600 + 3600 * n for n in range(2)]  # 2025-10-26 02:30 twice in Berlin
+    rows = [{"s": s, "v": v, "at": EPOCH} for v, s in enumerate([*hours, hours[0]])]
+    for number, part in enumerate((rows, [{"s": 0, "v": 1, "at": END}])):
+        write_rows(tmp_path / "in", number, part)
+    schema = "s bigint, v bigint, at bigint"
+
+    def plans(df):
+        frame = signed(df.withColumn("sold", F.timestamp_seconds("s")), "at", ["sold"])
+        return told({
+            "all": frame.window(100).aggregate(n=count(), hi=max_of("v")),
+            "sessions": frame.select("v").sessions(40).aggregate(n=count(), hi=max_of("v")),
+        })  # fmt: skip
+
+    try:
+        table = known(collect_net(plans(one_partition.createDataFrame([*rows, {"s": 0, "v": 1, "at": END}], schema))))
+        stream = one_partition.readStream.schema(schema).option("maxFilesPerTrigger", 1).json(str(tmp_path / "in"))
+        found, progress = run_query(plans(stream), tmp_path, collect_net)
+    finally:
+        one_partition.conf.set("spark.sql.session.timeZone", zone)
+    assert known(found) == table and len(table) == 6
+    left = [operator.numRowsTotal for operator in progress[-1].stateOperators]
+    assert left == [1] * 3, "state of the last record alone"
+    for column in (F.struct("t"), F.array("t"), F.array(F.struct("t"))):
+        nested = stream.select("at", F.timestamp_seconds("s").alias("t")).withColumn("nested", column)
+        with pytest.raises(SignedError, match=r"key column 'nested', .* has a timestamp in it: take that out"):
+            signed(nested, "at", ["nested"]).aggregate(n=count())
 
 
 def test_a_stream_knows_keys_and_rounds_as_a_table_does(one_partition, tmp_path):

@@ -27,7 +27,7 @@ from tidecast.signed import (
     top,
     upserts,
 )  # fmt: skip
-from tidecast.signed.processor import _typed
+from tidecast.signed.groups import as_type
 
 pytestmark = pytest.mark.spark
 HOUR = 3_600_000
@@ -66,7 +66,7 @@ def test_sums_of_long_decimals_are_exact(spark, digits, large):
     df = spark.createDataFrame(rows, f"shop string, x decimal({digits},18), at bigint, sign int")
     (row,) = signed(df, "at", ["shop"], mult="sign").aggregate(s=sum_of("x")).changes.select("s").collect()
     assert row.s == Decimal("5E-18")
-    assert _typed(DecimalType(38, 18), Fraction(most)) == most
+    assert as_type(DecimalType(38, 18), Fraction(most)) == most
 
 
 def test_the_least_int_can_be_taken_back(spark):

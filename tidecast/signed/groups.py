@@ -9,13 +9,15 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
+from decimal import Context, Decimal
 from fractions import Fraction
 from itertools import accumulate, islice
 from math import ceil, inf, isfinite
 from typing import Any
 
 from tidecast.signed.reductions import Reduction
+
+_DIGITS = Context(prec=60)  # more than a decimal of Spark has
 
 
 @dataclass
@@ -109,6 +111,24 @@ def as_double(total: int | Fraction) -> float:
         return float(total)
     except OverflowError:
         return inf if total > 0 else -inf
+
+
+def number_of(text: str) -> int | Fraction:
+    """Return a sum that was kept as text."""
+    numerator, _, denominator = text.partition("/")
+    return Fraction(int(numerator), int(denominator)) if denominator else int(numerator)
+
+
+def as_type(its: Any, value: Any) -> Any:
+    """Return a sum as a column of a type of Spark's has it: whole, decimal or double; all else as it is."""
+    if not isinstance(value, int | Fraction) or isinstance(value, bool):
+        return value
+    if its.typeName() in ("double", "float"):
+        return as_double(value)
+    if its.typeName() == "decimal":
+        exact = Fraction(value)
+        return _DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))
+    return value
 
 
 def _of_rank(counts: Mapping[tuple[Any, ...], int], share: Fraction) -> tuple[Any, ...]:

@@ -8,8 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
-from decimal import Context, Decimal
-from fractions import Fraction
+from itertools import groupby
 from typing import Any
 
 from pyspark.sql import Row
@@ -17,11 +16,10 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import ArrayType, BooleanType, LongType, StringType, StructField, StructType, TimestampType
 
 from tidecast.signed.columns import CLOCK, DERIVED, END, INGESTION_TIME, MULT, NOTE, ORIGIN
-from tidecast.signed.groups import Partial, as_double, empty_partial, results
+from tidecast.signed.groups import Partial, as_type, empty_partial, number_of, results
 from tidecast.signed.reductions import Reduction
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-_DIGITS = Context(prec=60)  # more than a decimal of Spark has
 _KEPT = "keeps sums of "
 """How the last entry of a state's sums begins, which names the columns of what is kept."""
 
@@ -55,8 +53,7 @@ class GroupProcessor(StatefulProcessor):
         self._plan = plan
         self._types = {name: plan.schema[name].dataType for name in plan.reductions}
         self._end = plan.group.index(END) if END in plan.group else None
-        instants = {field.name for field in plan.schema if isinstance(field.dataType, TimestampType)}
-        self._instants = [name in instants for name in plan.group]
+        self._instants = instants_of(plan.schema, plan.group)
         self._kept = _kept(empty_partial(tuple(plan.reductions.values())))
 
     def init(self, handle: StatefulProcessorHandle) -> None:
@@ -66,6 +63,10 @@ class GroupProcessor(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:
         """Take records of one group; those that come from a source and are late are counted instead."""
+        for own, part in parts_of(self._handle, self._plan.group, self._instants, key, rows):
+            yield from self._take(own, part, timerValues)
+
+    def _take(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:
         end = None if self._end is None else key[self._end]
         watermark = timerValues.getCurrentWatermarkInMs()
         # Spark's watermark is a ms behind ours (`source`), so that its <= is our <.
@@ -100,8 +101,7 @@ class GroupProcessor(StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Tell a result that has become final; forget a group that no record may change any more."""
-        if any(self._instants):
-            key = self._in_utc(key)
+        key = at_instant(self._handle, self._instants, key)
         stored = self._state.get()
         if stored is None:
             return
@@ -120,16 +120,6 @@ class GroupProcessor(StatefulProcessor):
     def close(self) -> None:
         """Do nothing: the state is Spark's."""
 
-    def _in_utc(self, key: Any) -> tuple[Any, ...]:
-        """A timer's key, whose timestamps Spark gives in the worker's time zone without saying so.
-
-        Of an hour that clocks there show twice it would look up the other one's state.
-        """
-        pairs = zip(key, self._instants, strict=True)
-        told = tuple(value.astimezone(UTC) if instant and value is not None else value for value, instant in pairs)
-        self._handle._statefulProcessorApiClient.set_implicit_key(told)
-        return told
-
     def _changes(
         self, key: Any, known: Partial, old: dict[str, Any] | None, new: dict[str, Any] | None
     ) -> Iterator[Row]:
@@ -137,7 +127,7 @@ class GroupProcessor(StatefulProcessor):
             return
         for result, mult in ((old, -1), (new, 1)):
             if result is not None:
-                typed = {name: _typed(self._types[name], value) for name, value in result.items()}
+                typed = {name: as_type(self._types[name], value) for name, value in result.items()}
                 yield self._row(key, typed, known.t_i, mult, "live" if known.live else "replay", None)
 
     def _note(self, key: Any, watermark: int, note: str, many: int) -> Row:
@@ -162,7 +152,7 @@ class GroupProcessor(StatefulProcessor):
             return known
         known.n, known.t_i, known.live, known.told, sums, *values = stored
         sums = self._own(sums, len(known.sums))
-        known.sums = {column: (many, _number(text)) for column, (many, text) in zip(known.sums, sums, strict=True)}
+        known.sums = {column: (many, number_of(text)) for column, (many, text) in zip(known.sums, sums, strict=True)}
         for columns, counts in zip(known.values, values, strict=True):
             known.values[columns] = {tuple(value): net for value, net in counts}
         return known
@@ -190,6 +180,45 @@ class GroupProcessor(StatefulProcessor):
         return (known.n, known.t_i, known.live, known.told, sums, *values)
 
 
+def instants_of(schema: StructType, names: Iterable[str]) -> list[bool]:
+    """Return which of some columns hold an instant, which Python has in a time zone."""
+    instants = {field.name for field in schema if isinstance(field.dataType, TimestampType)}
+    return [name in instants for name in names]
+
+
+def parts_of(
+    handle: StatefulProcessorHandle, names: Sequence[str], instants: Sequence[bool], key: Any, rows: Iterable[Row]
+) -> Iterator[tuple[Any, Iterable[Row]]]:
+    """Yield a key's rows apart by its instants, each time with the state of that key at hand.
+
+    PySpark takes keys for one that Python has for equal, as two of an hour that the session's clocks show twice.
+    """
+    if not any(instants):
+        yield key, rows
+        return
+    for own, part in groupby(rows, lambda row: _in_utc(instants, [row[name] for name in names])):
+        handle._statefulProcessorApiClient.set_implicit_key(own)
+        yield own, part
+
+
+def at_instant(handle: StatefulProcessorHandle, instants: Sequence[bool], key: Any) -> Any:
+    """Return a timer's key with its instants in UTC, the state of that key at hand.
+
+    Spark gives them in the worker's time zone without saying so: of an hour that clocks there show twice it would look
+    up the other one's state.
+    """
+    if not any(instants):
+        return key
+    told = _in_utc(instants, key)
+    handle._statefulProcessorApiClient.set_implicit_key(told)
+    return told
+
+
+def _in_utc(instants: Sequence[bool], key: Iterable[Any]) -> tuple[Any, ...]:
+    pairs = zip(key, instants, strict=True)
+    return tuple(value.astimezone(UTC) if instant and value is not None else value for value, instant in pairs)
+
+
 def state_type(plan: GroupPlan) -> StructType:
     """Return the type of a group's state, as Spark stores it and its state reader shows it."""
     summed = StructType([StructField("many", LongType()), StructField("total", StringType())])
@@ -210,20 +239,3 @@ def _kept(of: Partial) -> str:
     """What a state has by the place of its columns, in words; empty where it only counts."""
     values = [[*columns] for columns in of.values]
     return f"{_KEPT}{[*of.sums]}, values of {values}" if of.sums or values else ""
-
-
-def _number(text: str) -> int | Fraction:
-    numerator, _, denominator = text.partition("/")
-    return Fraction(int(numerator), int(denominator)) if denominator else int(numerator)
-
-
-def _typed(its: Any, value: Any) -> Any:
-    """A sum as the column's type has it: whole, decimal or double."""
-    if not isinstance(value, int | Fraction) or isinstance(value, bool):
-        return value
-    if its.typeName() in ("double", "float"):
-        return as_double(value)
-    if its.typeName() == "decimal":
-        exact = Fraction(value)
-        return _DIGITS.divide(Decimal(exact.numerator), Decimal(exact.denominator))
-    return value

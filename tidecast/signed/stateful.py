@@ -27,7 +27,7 @@ from tidecast.signed.reductions import Reduction, result_type
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
     from pyspark.sql.streaming.stateful_processor import StatefulProcessor
-    from pyspark.sql.types import StructType
+    from pyspark.sql.types import DataType, StructType
 
 OVER_ALL_TIME = "results over all time, which lie in none: put the window before the aggregate"
 _STORE = "spark.sql.streaming.stateStore.providerClass"
@@ -96,9 +96,17 @@ def transformed(
         name: of the operator, for its counts.
 
     Raises:
-        SignedError: the session's state store cannot do it.
+        SignedError: the session's state store cannot do it, or a timestamp is within a column of the key.
     """
     from pyspark import cloudpickle
+
+    schema = records.schema
+    for column in group:
+        if _holds_instant(schema[column].dataType):
+            raise SignedError(
+                f"key column {column!r}, {schema[column].dataType.simpleString()}, has a timestamp in it: take that out"
+                " as a column of its own, or by unix_micros"
+            )
 
     provider = records.sparkSession.conf.get(_STORE) or ""
     if not provider.endswith("RocksDBStateStoreProvider"):
@@ -109,6 +117,15 @@ def transformed(
     grouped = one_zero(records, group).groupBy(*group)
     told = grouped.transformWithState(processor, out, "Append", mode, eventTimeColumnName=clock)
     return counted(told, name)
+
+
+def _holds_instant(its: DataType) -> bool:
+    """Whether a timestamp is within a struct or an array, where two of an hour that clocks show twice are one."""
+    from pyspark.sql import types as T
+
+    parts = [field.dataType for field in its] if isinstance(its, T.StructType) else []
+    parts += [its.elementType] if isinstance(its, T.ArrayType) else []
+    return any(isinstance(part, T.TimestampType) or _holds_instant(part) for part in parts)
 
 
 def counted(told: DataFrame, name: str) -> DataFrame:

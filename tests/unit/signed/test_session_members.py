@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pyspark.sql import Row
+from pyspark.sql.types import LongType, StructField, StructType
 
 from models.relation.records import relation
 from models.relation.sessions import SessionWindow
@@ -22,7 +23,8 @@ class Driven:
 
     def __init__(self, key="k"):
         self.state, self.timers, self.held = None, set(), Counter()
-        self.processor = SessionProcessor(SessionPlan((key,), ("v",), GAP, None))
+        schema = StructType([StructField(name, LongType()) for name in (key, "v")])
+        self.processor = SessionProcessor(SessionPlan((key,), ("v",), GAP, schema))
         self.processor._handle = SimpleNamespace(registerTimer=self.timers.add, deleteTimer=self.timers.remove)
         self.processor._state = SimpleNamespace(get=lambda: self.state, update=self.keep, clear=lambda: self.keep(None))
 

@@ -15,6 +15,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 from pyspark.sql.types import ArrayType, BooleanType, LongType, StructField, StructType
 
 from tidecast.signed.columns import CLOCK, DERIVED, END, EVENT_TIME, INGESTION_TIME, MULT, NOTE, ORIGIN, START
+from tidecast.signed.processor import at_instant, instants_of, parts_of
 from tidecast.signed.sessions.members import Fact, Member, Move, ends_of, moves, with_record
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,6 +44,7 @@ class SessionProcessor(StatefulProcessor):
     def __init__(self, plan: SessionPlan) -> None:
         """Keep the plan; the state is Spark's."""
         self._plan = plan
+        self._instants = instants_of(plan.schema, plan.keys)
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Declare the state: one value per key."""
@@ -55,6 +57,10 @@ class SessionProcessor(StatefulProcessor):
         A record is late by its own event time, not by the end of a session that it would make alone: it may belong to
         one that is closed.
         """
+        for own, part in parts_of(self._handle, self._plan.keys, self._instants, key, rows):
+            yield from self._take(own, part, timerValues)
+
+    def _take(self, key: Any, rows: Iterable[Row], timerValues: Any) -> Iterator[Row]:
         watermark = timerValues.getCurrentWatermarkInMs()
         before, timer = self._known()
         after = dict(before)
@@ -76,6 +82,7 @@ class SessionProcessor(StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[Row]:
         """Forget what no record may change any more."""
+        key = at_instant(self._handle, self._instants, key)
         watermark = timerValues.getCurrentWatermarkInMs()
         members, _ = self._known()
         ends = ends_of(members, self._plan.gap_ms)
