@@ -235,6 +235,14 @@ def test_a_table_gives_the_same_sketches_and_groups_of_nothing_say_so(brief):
     assert (row["a"].q.estimate, row["c"].q.estimate, row["c"].q.n) == (6, None, 0)
 
 
+@pytest.mark.parametrize("its", ["double", "float"])
+def test_a_quantile_leaves_nan_out_also_of_a_group_that_has_nothing_else(brief, its):
+    rows = [("a", math.nan), ("a", 2.0), ("b", math.nan), ("b", None)]
+    table = brief.createDataFrame(rows, f"shop string, price {its}").withColumn("at", F.lit(10))
+    found = signed(table, "at", ("shop",)).estimates(q=approx_quantile("price", 0.5)).collect()
+    assert {row.shop: (row.q.estimate, row.q.n) for row in found} == {"a": (2.0, 1), "b": (None, 0)}
+
+
 def test_plans_without_a_meaning_are_refused_by_name(brief):
     table = brief.createDataFrame([("a", 5, 10, 1)], "shop string, user bigint, at bigint, sign int")
     plain, log = signed(table, "at", ("shop",)), signed(table, "at", ("shop",), mult="sign")

@@ -92,7 +92,9 @@ def approx_distinct(*columns: str, eps: float = EPS, pf: float = PF, once: bool 
 
 
 def approx_quantile(column: str, q: float, eps: float = EPS, pf: float = PF) -> Approximation:
-    """Find the value below which a share q of a column's values lies, by a KLL sketch. Nulls take no part.
+    """Find the value below which a share q of a column's values lies, by a KLL sketch.
+
+    Nulls and NaN take no part.
 
     Args:
         column: of whole numbers, or of numbers that a double is good enough for.

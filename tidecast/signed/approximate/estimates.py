@@ -82,10 +82,13 @@ def item_hash(salt: Column, *columns: Column | str) -> Column:
 def _parts(one: Approximation, its: DataType | None, frame: Frame) -> dict[str, Column]:
     """The aggregates that a result is made of."""
     from pyspark.sql import functions as F
+    from pyspark.sql import types as T
 
     there = F.lit(True)
     for column in one.columns:
         there = there & F.col(column).isNotNull()
+    if one.kind == "quantile" and isinstance(its, (T.FloatType, T.DoubleType)):
+        there = there & ~F.isnan(one.columns[0])  # which the sketch leaves out
     sign, salt = F.col(MULT).cast("bigint"), group_salt(*frame.group)
     parts = {"n": F.coalesce(F.sum(F.when(there, sign)), F.lit(0).cast("bigint"))}
     if one.kind == "distinct":
