@@ -161,6 +161,19 @@ def test_a_transform_that_unites_records_with_others_may_take_some_back(sales):
     assert not alone.retracting and twice.transform(lambda df: df.union(df)).retracting
 
 
+def test_a_transform_that_moves_event_times_is_refused_in_a_table_and_in_a_stream(spark, sales, tmp_path):
+    from pyspark.sql import functions as F
+
+    stream = spark.readStream.schema(sales.schema).json(str(tmp_path))
+    an_hour = {"_t_e": F.lit(HOUR), "_clock": F.expr("INTERVAL 1 HOUR")}
+    for df, name in ((sales, "_t_e"), (stream, "_t_e"), (stream, "_clock")):
+        frame = signed(df, "at", ["shop"])
+        with pytest.raises(SignedError, match=rf"made \['{name}'\] anew: event times come from signed\(time=\.\.\.\)"):
+            frame.transform(lambda of, name=name: of.withColumn(name, F.col(name) + an_hour[name]))
+        kept = frame.transform(lambda of: of.selectExpr("*", "at + 1 AS later").where("later > 2"))
+        assert not kept.retracting and "later" in kept.values
+
+
 def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):
     changes = spark.createDataFrame(
         [("a", 1, -1), ("a", 2, 1), ("b", 5, -1), ("c", 7, 1), ("d", 3, 1), ("d", 3, -1)], "k string, n int, _mult int"

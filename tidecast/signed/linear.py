@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
-from tidecast.signed.columns import END, MULT, START, SignedError, check_user_columns
+from tidecast.signed.columns import CLOCK, END, EVENT_TIME, MULT, START, SignedError, check_user_columns
 from tidecast.signed.frame import Frame, FrameT, check_whole
 
 if TYPE_CHECKING:
@@ -94,21 +94,27 @@ def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> Fram
     """Return what a function of DataFrames makes of the records, one by one: it must not group, join or sort them.
 
     Raises:
-        SignedError: it took away a column of the key or a reserved one, or made one whose name cannot be used.
+        SignedError: it took away a column of the key or a reserved one, made one whose name cannot be used, or made
+            the event time anew: a stream's windows go by the one that it has from `signed`.
     """
     made = frame.having(function(frame.df))
     check_user_columns([*made.values])
-    return replace(made, retracting=made.retracting or _signs(made.df) != _signs(frame.df))
+    before, after = (cast(Any, df)._jdf.queryExecution().analyzed() for df in (frame.df, made.df))
+    known, found = _ids(before), _ids(after)
+    if moved := [name for name in (EVENT_TIME, CLOCK) if known.get(name) != found.get(name)]:
+        raise SignedError(
+            f"a transform made {moved} anew: event times come from signed(time=...), correct them before it, and hand"
+            " these columns on as they are"
+        )
+    # A column that was made anew has another id, but not behind a union: it has the one of its first branch.
+    changed = known[MULT] != found[MULT] or _branches(before) != _branches(after)
+    return replace(made, retracting=made.retracting or changed)
 
 
-def _signs(df: DataFrame) -> tuple[int, int]:
-    """By which Spark knows the column of signs, and how many branches are united; where one differs, signs may.
-
-    A column that was made anew has another id, but not behind a union: it has the one of its first branch.
-    """
-    plan = cast(Any, df)._jdf.queryExecution().analyzed()
-    mult = next(int(column.exprId().id()) for column in _each(plan.output()) if column.name() == MULT)
-    return mult, _branches(plan)
+def _ids(plan: Any) -> dict[str, int]:
+    """By which Spark knows the columns that are this package's own."""
+    own = {EVENT_TIME, MULT, CLOCK}
+    return {name: int(one.exprId().id()) for one in _each(plan.output()) if (name := one.name()) in own}
 
 
 def _branches(plan: Any) -> int:
