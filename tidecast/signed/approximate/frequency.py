@@ -17,11 +17,12 @@ _HEAD, _LONG = 20, 8
 def frequency(result: Column | str, *items: Column | str) -> Column:
     """Return the estimate of how often a value came: a struct of `estimate`, `low`, `high`, `eps`, `pf`, `n`.
 
-    The estimate is never too low, so that it is the upper bound as well.
+    The estimate is never too low, so that it is the upper bound as well. A value of another type is another one: of a
+    bigint column a plain 5 is an int, which came never.
 
     Args:
         result: of `approx_count`, a column of `estimates`.
-        items: columns of the value in the order and of the types that `approx_count` was given.
+        items: columns of the value in the order and of the types that `approx_count` was given; cast a literal to them.
     """
     from pyspark.sql import functions as F
 
