@@ -21,6 +21,8 @@ UNBOUNDED = "pairs of a join without bound, which are as old as they like: bound
 def join(left: FrameT, right: FrameT, bound_ms: int | None) -> FrameT:
     """Return all pairs of records with equal keys: event time and ingestion time are the later ones.
 
+    Nulls in keys are equal to each other, unlike in SQL: filter them out before where they are not to meet.
+
     In a stream Spark keeps both sides until the window is closed; without windows until the watermark is past a record
     by the bound; with neither for ever.
 

@@ -94,7 +94,7 @@ class SignedFrame(Frame):
         return estimates(self, approximations)
 
     def join(self, other: Self, bound_ms: int | None = None) -> Self:
-        """Pair the records of equal keys, if bounded those whose event times are at most so far apart."""
+        """Pair the records of equal keys, nulls too, if bounded those whose event times are at most so far apart."""
         return join.join(self, other, bound_ms)
 
 
