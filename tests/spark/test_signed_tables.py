@@ -200,6 +200,10 @@ REFUSED = {
     "time column 'item' is string: cast it to timestamp_ltz, or": lambda df: signed(df, "item"),
     "origin 'past'": lambda df: signed(df, "at", origin="past"),
     "delay_ms -1": lambda df: signed(df, "at", delay_ms=-1),
+    "delay, 500.0 ms: give a whole number": lambda df: signed(df, "at", delay_ms=1000 / 2),
+    "columns ['_mult', '_origin', '_t_e', '_t_i'] stay by themselves: name your own": lambda df: signed(
+        df, "at"
+    ).select("*"),
     "key columns ['x']: the records have": lambda df: signed(df, "at", ["x"]),
     "name each once": lambda df: signed(df, "at", ["shop", "shop"]),
     "under no key and in no window": lambda df: signed(df, "at").aggregate(n=count()),
@@ -210,6 +214,10 @@ REFUSED = {
     "totals ['lo']: signed sums make": lambda df: signed(df, "at", ["shop"]).totals(lo=min_of("price")),
     "slide of a window of 10 ms, 20 ms": lambda df: signed(df, "at").window(10, 20),
     "size of a window, 0 ms": lambda df: signed(df, "at").window(0),
+    "size of a window, 1800000.0 ms: give a whole number": lambda df: signed(df, "at").window(HOUR / 2),
+    "slide of a window, 5.0 ms: give a whole number": lambda df: signed(df, "at").window(10, 5.0),
+    "gap of a session, 5.0 ms: give a whole number": lambda df: signed(df, "at", ["shop"]).sessions(5.0),
+    "bound of a join, 5.0 ms: give a whole number": lambda df: joined(df, 5.0),
     "results over all time": lambda df: signed(df, "at", ["shop"]).distinct().window(10),
     "cannot leave their window before": lambda df: signed(df, "at").window(10).window(20),
     "pairs of a join without bound": lambda df: joined(df, None).window(10),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from operator import index
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -53,6 +54,22 @@ def check_user_columns(names: list[str]) -> None:
         raise SignedError(f"columns {taken} are reserved: rename them before (withColumnRenamed)")
     if parted := sorted(name for name in names if "." in name or "`" in name):
         raise SignedError(f"columns {parted} have a dot or a backtick: rename them (withColumnRenamed, or an alias)")
+
+
+def whole_ms(what: str, ms: int) -> int:
+    """Return a number of ms, which Spark takes as a whole one.
+
+    Args:
+        what: it is.
+        ms: likewise.
+
+    Raises:
+        SignedError: it is a float, as half an hour is that was reckoned.
+    """
+    try:
+        return index(ms)
+    except TypeError:
+        raise SignedError(f"{what}, {ms!r} ms: give a whole number, int(...)") from None
 
 
 def same_as(pairs: Mapping[str, str]) -> Column:

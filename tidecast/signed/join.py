@@ -9,7 +9,17 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidecast.signed.columns import CLOCK, DERIVED, EVENT_TIME, INGESTION_TIME, MULT, ORIGIN, SignedError, same_as
+from tidecast.signed.columns import (
+    CLOCK,
+    DERIVED,
+    EVENT_TIME,
+    INGESTION_TIME,
+    MULT,
+    ORIGIN,
+    SignedError,
+    same_as,
+    whole_ms,
+)
 from tidecast.signed.frame import Clock, Frame, FrameT, check_whole
 
 if TYPE_CHECKING:
@@ -76,7 +86,7 @@ def _check(left: Frame, right: Frame, bound_ms: int | None) -> None:
     check_whole("join", left, right)
     if left.streaming != right.streaming:
         raise SignedError("a table and a stream cannot be joined: read both in the same way")
-    if bound_ms is not None and bound_ms < 0:
+    if bound_ms is not None and whole_ms("bound of a join", bound_ms) < 0:
         raise SignedError(f"bound of a join, {bound_ms} ms: give 0 or more, or None for no bound")
     if left.group != right.group or not left.keys:
         raise SignedError(f"keys {left.group} and {right.group} of a join: rekey and window both alike")

@@ -115,7 +115,7 @@ def signed(
         lateness_ms: in a stream, how much longer it is taken, to correct what was final.
 
     Raises:
-        SignedError: a column is reserved, missing or of the wrong type, or a number is below 0.
+        SignedError: a column is reserved, missing or of the wrong type, or a number is below 0 or not whole.
     """
     df = sign(df, time, mult, ingested, origin, delay_ms, lateness_ms)
     made = SignedFrame(df, lateness_ms=lateness_ms, retracting=mult is not None)

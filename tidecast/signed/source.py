@@ -13,6 +13,7 @@ from tidecast.signed.columns import (
     ORIGIN,
     SignedError,
     check_user_columns,
+    whole_ms,
 )
 
 if TYPE_CHECKING:
@@ -35,14 +36,14 @@ def sign(
         lateness_ms: how much longer it is taken.
 
     Raises:
-        SignedError: a column is reserved, missing or of the wrong type, or a number is below 0.
+        SignedError: a column is reserved, missing or of the wrong type, or a number is below 0 or not whole.
     """
     from pyspark.sql import functions as F
 
     check_user_columns(df.columns)
     if origin not in ("live", "replay"):
         raise SignedError(f"origin {origin!r}: give 'live' or 'replay'")
-    if delay_ms < 0 or lateness_ms < 0:
+    if whole_ms("delay", delay_ms) < 0 or whole_ms("lateness", lateness_ms) < 0:
         raise SignedError(f"delay_ms {delay_ms}, lateness_ms {lateness_ms}: give 0 or more")
     its = _ms(df, time)
     sure = _checked(its, time)

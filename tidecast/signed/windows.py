@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from tidecast.signed.columns import CLOCK, END, EVENT_TIME, START, SignedError
+from tidecast.signed.columns import CLOCK, END, EVENT_TIME, START, SignedError, whole_ms
 from tidecast.signed.frame import Clock, FrameT
 from tidecast.signed.linear import leave_window
 
@@ -25,9 +25,10 @@ def window(frame: FrameT, size_ms: int, slide_ms: int | None = None) -> FrameT:
         slide_ms: from one start to the next, ms, at most the size; None: the size.
 
     Raises:
-        SignedError: size or slide make no windows, or the records' times lie in none.
+        SignedError: size or slide make no windows or are no whole numbers, or the records' times lie in none.
     """
-    slide_ms = size_ms if slide_ms is None else slide_ms
+    size_ms = whole_ms("size of a window", size_ms)
+    slide_ms = size_ms if slide_ms is None else whole_ms("slide of a window", slide_ms)
     if size_ms <= 0:
         raise SignedError(f"size of a window, {size_ms} ms: give more than 0")
     if not 0 < slide_ms <= size_ms:

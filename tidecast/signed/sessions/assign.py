@@ -18,6 +18,7 @@ from tidecast.signed.columns import (
     START,
     SignedError,
     origin_of_all,
+    whole_ms,
 )
 from tidecast.signed.frame import Frame, FrameT
 from tidecast.signed.linear import leave_window
@@ -43,6 +44,7 @@ def sessions(frame: FrameT, gap_ms: int, name: str) -> FrameT:
         SignedError: the gap makes no sessions, the records' times can be in none, they are under no key, or a column
             cannot be told from another's value.
     """
+    gap_ms = whole_ms("gap of a session", gap_ms)
     if gap_ms <= 0:
         raise SignedError(f"gap of a session, {gap_ms} ms: give more than 0")
     if frame.unwindowable:
