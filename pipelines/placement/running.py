@@ -109,8 +109,8 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
     """
     topology, say = folder.topology(), _at_will(say)
     own, clusters = settings.model_copy(update={"var": folder.path / "stack"}), folder.path / "clusters"
-    with _alone(topology.name), started_clusters(topology, settings, clusters) as masters, Stack(own, ()) as home:
-        supervisor = Supervisor(folder, home, masters, say)
+    with _alone(topology.name), started_clusters(topology, settings, clusters) as there, Stack(own, ()) as home:
+        supervisor = Supervisor(folder, home, there.masters, say)
         supervisor.start()
         relay = Beside("forecasts of later queries", lambda: ForecastRelay(settings, topology, folder.wanted), say)
         offloading = Beside("off-loading", lambda: Offloading(settings, folder, say), say)
@@ -118,6 +118,8 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
         with closing(relay), closing(offloading):
             while True:
                 time.sleep(LOOK_S)
+                for cluster in there.look(say):
+                    supervisor.end_on(cluster)
                 for one in (supervisor.look, relay.step, offloading.step, shares.step):
                     one()
                 for process in home.processes.values():

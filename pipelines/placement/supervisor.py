@@ -6,31 +6,17 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping
-from typing import Protocol
+from contextlib import suppress
 
 from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.moved import take_back
 from pipelines.placement.begun import last_tasks_ns
 from pipelines.placement.job_folder import JobFileError, JobFolder
-from pipelines.placement.watched_block import STEADY_S, BlockEpoch, WatchedBlock, is_as_wanted, pause_after
-from pipelines.stack.processes import Process, ProcessError
+from pipelines.placement.watched_block import STEADY_S, BlockEpoch, DriverHome, WatchedBlock, is_as_wanted, pause_after
+from pipelines.stack.processes import ProcessError
 
 BEGIN_S, STOP_S, ASK_S = 90.0, 20.0, 0.2
 """Seconds for an application to begin, or without an executor at work; for a driver to end; and between two looks."""
-
-
-class DriverHome(Protocol):
-    """Who runs the applications' drivers: a `Stack`."""
-
-    @property
-    def processes(self) -> Mapping[str, Process]:
-        """Every process by name, ended ones included."""
-
-    def spawn(self, name: str, argv: list[str], env: Mapping[str, str] | None = None) -> Process:
-        """Start a process."""
-
-    def end(self, name: str, grace_s: float = ...) -> int:
-        """End a process."""
 
 
 class Supervisor:
@@ -71,6 +57,17 @@ class Supervisor:
         """Start again what has ended, and move what is wanted elsewhere; call it every second or so."""
         for block in self._wanted():
             self.look_at(block)
+
+    def end_on(self, cluster: str) -> None:
+        """End the drivers of a cluster whose master is another one, which gives them no executors; `look` starts them.
+
+        Args:
+            cluster: its name.
+        """
+        for name, known in self._blocks.items():
+            if known.epoch.block.cluster == cluster and self._runs(name):
+                with suppress(subprocess.TimeoutExpired):  # it was killed, and ends some time
+                    self._home.end(name, STOP_S)
 
     def starting(self) -> bool:
         """Return whether of a block that was started it is not known yet if it works, as of the last look."""

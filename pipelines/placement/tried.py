@@ -86,8 +86,8 @@ def tried_job(
 
     live, folder = begin_trial(settings, file, placement, say)
     topology, home = load_topology(file.stem, file.parent), live.model_copy(update={"var": folder.path / "stack"})
-    with started_clusters(topology, live, folder.path / "clusters") as masters, Stack(home, ()) as drivers:
-        supervisor = Supervisor(folder, drivers, masters, say)
+    with started_clusters(topology, live, folder.path / "clusters") as there, Stack(home, ()) as drivers:
+        supervisor = Supervisor(folder, drivers, there.masters, say)
         supervisor.start()
         while supervisor.starting():  # at their first batches
             time.sleep(LOOK_S)

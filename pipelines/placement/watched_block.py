@@ -2,13 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from models.placement.plan.applications import BlockApplication
+from pipelines.stack.processes import Process
 
 AGAIN_S, LONGEST_S, STEADY_S = 2.0, 60.0, 300.0
 """Pause before a block is tried again, doubled each time that it failed; at most; and work after which that is over."""
+
+
+class DriverHome(Protocol):
+    """Who runs the applications' drivers: a `Stack`."""
+
+    @property
+    def processes(self) -> Mapping[str, Process]:
+        """Every process by name, ended ones included."""
+
+    def spawn(self, name: str, argv: list[str], env: Mapping[str, str] | None = None) -> Process:
+        """Start a process."""
+
+    def end(self, name: str, grace_s: float = ...) -> int:
+        """End a process."""
 
 
 @dataclass(frozen=True)

@@ -79,8 +79,8 @@ def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_kil
     topology, feed = folder.topology(), Feed(empty_topics)
     home_of = settings.model_copy(update={"var": folder.path / "stack"})
     try:
-        with started_clusters(topology, settings, folder.path / "clusters") as masters, Stack(home_of, ()) as home:
-            supervisor = Supervisor(folder, home, masters, said.append, begin_s=PATIENCE_S)  # two at once, on two cores
+        with started_clusters(topology, settings, folder.path / "clusters") as own, Stack(home_of, ()) as home:
+            supervisor = Supervisor(folder, home, own.masters, said.append, begin_s=PATIENCE_S)  # two, on two cores
             supervisor.start()
             folder.want(move_block(topology, folder.wanted(), "count", "east"))
             looked_until(supervisor, said, "adverts.join: goes from west to east")

@@ -13,6 +13,7 @@ from pipelines.stack.ports import HOST
 
 ADDRESS = f"spark://{HOST}:{{spark_master}}"
 PAGE = f"http://{HOST}:{{spark_master_ui}}"  # of the master, which links to every application
+MASTER, WORKER = "spark-master", "spark-worker"
 LOG4J = Path(__file__).with_name("log4j2.properties")
 _KEEP_S = 86_400  # executor logs of ended applications
 
@@ -63,10 +64,10 @@ def start(context: StackContext) -> None:
         "--host", HOST, "--port", str(ports["spark_worker"]), "--webui-port", str(ports["spark_worker_ui"]),
         "--cores", str(spark.worker_cores), "--memory", spark.worker_memory, context.fill(ADDRESS),
     ]  # fmt: skip
-    context.spawn("spark-master", master, env, probe=port_probe(ports["spark_master"]))
-    context.await_ready("spark-master")
-    context.spawn("spark-worker", worker, env, probe=page_probe(f"{context.fill(PAGE)}/json/", _has_worker))
-    context.await_ready("spark-worker")
+    context.spawn(MASTER, master, env, probe=port_probe(ports["spark_master"]))
+    context.await_ready(MASTER)
+    context.spawn(WORKER, worker, env, probe=page_probe(f"{context.fill(PAGE)}/json/", _has_worker))
+    context.await_ready(WORKER)
 
 
 def _has_worker(text: str) -> bool:

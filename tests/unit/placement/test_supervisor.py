@@ -18,6 +18,7 @@ from models.placement.plan.moved import move_block, place_block
 from pipelines.placement import job_folder, running
 from pipelines.placement import supervisor as supervising
 from pipelines.placement.begun import note_tasks
+from pipelines.placement.clusters import JobClusters
 from pipelines.placement.job_folder import JobFileError, JobFolder, checkpoint_of
 from pipelines.placement.observed import observe_trips
 from pipelines.placement.running import JobRunsError
@@ -357,7 +358,7 @@ def begun(tmp_path):
 def test_a_job_that_runs_is_not_run_twice_and_its_process_is_named(begun, monkeypatch, stack):
     settings, folder = begun
     if stack == "stack":
-        monkeypatch.setattr(running, "started_clusters", lambda *_: nullcontext({}))
+        monkeypatch.setattr(running, "started_clusters", lambda *_: nullcontext(JobClusters({}, {})))
     held = state.lock(folder.path / stack)
     with pytest.raises(JobRunsError, match=rf"^adverts runs already \(process {os.getpid()}\).*`kill {os.getpid()}`"):
         running.run_blocks(settings, folder)
@@ -382,7 +383,7 @@ def test_logs_of_blocks_are_bounded_while_they_run(begun, monkeypatch, tmp_path)
     home = SimpleNamespace(processes={FIRST: SimpleNamespace(log=log)})
     watched = SimpleNamespace(start=lambda: None, look=lambda: next(looks))
     for name, made in (
-        ("started_clusters", nullcontext({})), ("Stack", nullcontext(home)), ("Supervisor", watched),
+        ("started_clusters", nullcontext(JobClusters({}, {}))), ("Stack", nullcontext(home)), ("Supervisor", watched),
         ("Beside", SimpleNamespace(step=lambda: None, close=lambda: None)),
     ):  # fmt: skip
         monkeypatch.setattr(running, name, lambda *_, made=made: made)
@@ -391,6 +392,17 @@ def test_logs_of_blocks_are_bounded_while_they_run(begun, monkeypatch, tmp_path)
     with pytest.raises(StopIteration):  # after three looks
         running.run_blocks(*begun)
     assert log.read_text() == "" and (tmp_path / f"{FIRST}.old.log").read_text() == "much"
+
+
+def test_queries_of_a_cluster_with_another_master_begin_anew_there_and_those_elsewhere_run_on(job):
+    job.wants("count", "west")
+    job.supervisor.start()
+    job.looks(1)
+    first = job.home.processes[FIRST]
+    job.supervisor.end_on("west")
+    job.looks(2)
+    assert job.home.spawned[2:] == [(SECOND, "west", 1)] and job.state(SECOND) == ["west", "west"]
+    assert first.running() and "started again in 0 s" in job.said[-2] and job.supervisor.settled()
 
 
 def test_who_cannot_be_told_ends_nothing():

@@ -10,6 +10,7 @@ from pipelines.bench.placement.real.cases import case_files
 from pipelines.placement import supervisor as supervising
 from pipelines.placement import tried
 from pipelines.placement.begun import note_tasks
+from pipelines.placement.clusters import JobClusters
 from pipelines.placement.running import job_folder
 from pipelines.placement.supervisor import Supervisor
 from pipelines.placement.tried import TrialError, tried_job
@@ -42,7 +43,7 @@ def world(monkeypatch):
     monkeypatch.setattr(tried, "create_topics", lambda kafka: seen.done.append("topics"))
     monkeypatch.setattr(tried, "create_topic", lambda kafka, name: seen.done.append((name, kafka.event_partitions)))
     monkeypatch.setattr(tried, "begin_job", lambda settings, file, say, placement: seen.done.append("begin"))
-    monkeypatch.setattr(tried, "started_clusters", lambda topology, settings, folder: nullcontext({}))
+    monkeypatch.setattr(tried, "started_clusters", lambda topology, settings, folder: nullcontext(JobClusters({}, {})))
     monkeypatch.setattr(tried, "Stack", lambda settings, parts: nullcontext())
     monkeypatch.setattr(tried, "Supervisor", Queries)
     return seen
@@ -80,7 +81,8 @@ def test_queries_at_their_first_batches_are_waited_for(world, tmp_path, monkeypa
 
     monkeypatch.setattr(tried, "begin_job", lambda settings, file, say, placement: folder.begin(file, placement))
     masters = {name: f"spark://{name}" for name in ("east", "west")}
-    monkeypatch.setattr(tried, "started_clusters", lambda topology, settings, folder: nullcontext(masters))
+    there = JobClusters(masters, {})
+    monkeypatch.setattr(tried, "started_clusters", lambda topology, settings, folder: nullcontext(there))
     monkeypatch.setattr(tried, "Stack", lambda settings, parts: nullcontext(home))
     monkeypatch.setattr(tried, "Supervisor", Supervisor)
     for module in (tried, supervising):
