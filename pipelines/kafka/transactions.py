@@ -116,6 +116,17 @@ class BatchWriter:
             raise self._refused(error) from None
         return mark
 
+    def has_mark(self) -> bool:
+        """Return whether the broker knows what was sent last of this part, or that nothing was; shuts out nobody.
+
+        Raises:
+            BrokerError: as `send`.
+        """
+        try:
+            return bool(self._read()[0].offset >= 0)
+        except KafkaException as error:
+            raise self._refused(error) from None
+
     def forget(self) -> None:
         """Begin anew at the next call: what is known of the broker may have ceased to hold."""
         self._producer, self._next = None, None
@@ -150,12 +161,7 @@ class BatchWriter:
         identity = f"{self._name}-{self._place.partition}"
         self._producer = make_client(Producer, self._kafka, {**_WRITER, "transactional.id": identity})
         self._producer.init_transactions(WAIT_S)
-        reader = make_client(Consumer, self._kafka, {**_READER, "group.id": self._name})
-        try:
-            self._group = reader.consumer_group_metadata()
-            found = self._committed(reader)
-        finally:
-            reader.close()
+        found, self._group = self._read()
         mark = BatchMark(0, 0) if found.offset < 0 else BatchMark(found.offset, int(found.metadata or 0))
         if mark.epoch > self._epoch:
             self.forget()
@@ -165,6 +171,14 @@ class BatchWriter:
             )
         self._next = mark.next_batch
         return mark
+
+    def _read(self) -> tuple[Any, Any]:
+        """The group's offset, below 0 where it has none, and what a transaction has to know of the group."""
+        reader = make_client(Consumer, self._kafka, {**_READER, "group.id": self._name})
+        try:
+            return self._committed(reader), reader.consumer_group_metadata()
+        finally:
+            reader.close()
 
     def _committed(self, reader: Any) -> Any:
         """The group's offset; a broker that has just begun to keep them, or moves them, is asked again."""

@@ -37,6 +37,10 @@ class BlockSink(NamedTuple):
 
         return BatchWriter(kafka, f"{self.query}.0", part, self.epoch, self.marks)  # as jobs that run have named it
 
+    def has_marks(self, kafka: Kafka) -> bool:
+        """Return whether the broker knows of any part what was sent last; raises as `BatchWriter.has_mark`."""
+        return any(self.writer(kafka, part).has_mark() for part in range(self.parts))
+
     def claim(self, kafka: Kafka) -> list[BatchMark]:
         """Shut out whoever wrote with a lower epoch, for all parts; returns what each has sent.
 

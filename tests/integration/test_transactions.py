@@ -32,6 +32,14 @@ def test_a_batch_that_is_sent_again_is_there_once(empty_topics):
     assert committed(empty_topics) == ["a", "b", "c", "d", "e"]
 
 
+def test_a_part_has_a_mark_once_it_was_claimed_and_to_ask_for_it_shuts_nobody_out(empty_topics):
+    first = writer(empty_topics)
+    assert not first.has_mark()
+    first.claim()
+    assert writer(empty_topics).has_mark() and not writer(empty_topics, part=1).has_mark()
+    assert first.send(0, records("a")) == 1 and committed(empty_topics) == ["a"]
+
+
 def test_a_task_whose_place_was_taken_sends_nothing_twice(empty_topics):
     slow, quick = writer(empty_topics), writer(empty_topics)
     assert slow.send(0, records("a")) == 1

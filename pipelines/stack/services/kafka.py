@@ -10,6 +10,7 @@ from pipelines.stack.ports import HOST
 from pipelines.stack.services.spark import spark_home
 
 ADDRESS = f"{HOST}:{{broker}}"
+MARKS_MINUTES = 10 * 365 * 24 * 60
 _CLUSTER = "MkU3OEVBNTcwNTJENDM2Qg"
 _JVM = ["-Xms128m", "-Xmx384m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", "-XX:-UsePerfData"]
 
@@ -81,6 +82,8 @@ def _properties(context: StackContext, data: Path) -> str:
         # takes. It has none.
         "metadata.max.idle.interval.ms": 0,
         "auto.create.topics.enable": "false",
+        # Marks of what was sent once are offsets of groups without members: by default they are gone after a week.
+        "offsets.retention.minutes": MARKS_MINUTES,
         "offsets.topic.num.partitions": 4,
         "transaction.state.log.num.partitions": 4,
         # One node cannot replicate.

@@ -1,4 +1,4 @@
-"""A job's folder that is older than what its queries have sent is refused by name."""
+"""A job's folder that is older than what its queries have sent, or of which that is forgotten, is refused by name."""
 
 import shlex
 
@@ -25,6 +25,9 @@ class FakeWriter:
     def __init__(self, kafka, query, part, epoch, marks):
         self._part, self._epoch = part, epoch
 
+    def has_mark(self):
+        return self.marks[self._part] is not None
+
     def claim(self):
         next_batch, epoch = self.marks[self._part]
         if epoch > self._epoch:
@@ -40,12 +43,13 @@ def claimed(tmp_path, monkeypatch):
     epoch = folder.begin_epoch(applications_of(folder.topology(), ONE)[0])
     monkeypatch.setattr("pipelines.kafka.transactions.BatchWriter", FakeWriter)
 
-    def claim(marks, planned=()):
+    def claim(marks, planned=(), done=()):
         monkeypatch.setattr(FakeWriter, "marks", marks)
-        for batch in planned:
-            file = checkpoint_of(epoch) / "offsets" / str(batch)
-            file.parent.mkdir(parents=True, exist_ok=True)
-            file.touch()
+        for log, batches in (("offsets", planned), ("commits", done)):
+            for batch in batches:
+                file = checkpoint_of(epoch) / log / str(batch)
+                file.parent.mkdir(parents=True, exist_ok=True)
+                file.touch()
         claim_sink(BlockSink("adverts.parse.x", epoch.number, "adverts.count", len(marks)), KAFKA, folder, epoch)
 
     return folder, epoch, claim
@@ -84,3 +88,18 @@ def test_an_epoch_of_which_the_folder_knows_nothing_was_a_move_after_its_backup(
     folder.begin_epoch(applications_of(folder.topology(), ONE)[0])  # moved meanwhile: whoever asks is the old one
     with pytest.raises(SupersededError):
         claim([(3, 1), (3, 2)])
+
+
+def test_a_broker_that_has_forgotten_what_was_sent_is_named_where_the_last_batch_may_have_been(claimed):
+    folder, _, claim = claimed
+    with pytest.raises(RestoredError, match=r"forgotten .*batch 8, .* twice.*`offsets.retention.minutes`") as refused:
+        claim([None, None], planned=(7, 8), done=(7,))
+    assert shlex.split(str(refused.value).splitlines()[-1])[:2] == ["mv", str(folder.path)]
+    with pytest.raises(RestoredError, match="forgotten"):  # a batch is planned only after each part had a mark
+        claim([None, None], planned=(0,))
+
+
+def test_marks_that_are_not_needed_or_of_a_part_that_was_long_idle_may_be_forgotten(claimed):
+    _, _, claim = claimed
+    claim([(0, 0), (0, 0)], planned=(0,))  # the first batch: no part has sent
+    claim([(9, 1), (0, 0)], planned=(7, 8), done=(7,))

@@ -20,6 +20,7 @@ from kafka.protocol.metadata import ApiVersionsRequest
 from configs.settings import ROOT, Settings
 from pipelines.scale.beside import END_S
 from pipelines.spark import jars
+from pipelines.stack.services.kafka import MARKS_MINUTES
 
 DOCKER = ROOT / "docker"
 COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
@@ -120,6 +121,10 @@ def test_no_secret_has_a_value_and_each_is_used():
 def test_the_brokers_image_has_the_version_of_the_embedded_one():
     wanted = re.search(r"kafka_2\.13:([\d.]+)", jars.COORDINATES["broker"][0])[1]
     assert SERVICES["kafka"]["image"] == f"apache/kafka:{wanted}"
+
+
+def test_the_broker_keeps_what_was_sent_once_for_as_long_as_the_embedded_one():
+    assert SERVICES["kafka"]["environment"]["KAFKA_OFFSETS_RETENTION_MINUTES"] == MARKS_MINUTES > 5 * 365 * 24 * 60
 
 
 def test_nothing_secret_goes_into_the_image(tmp_path):
