@@ -13,7 +13,9 @@ import time
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from pipelines.placement.job_folder import JobFolder, checkpoint_of
 from pipelines.placement.watched_block import BlockEpoch
+from pipelines.spark.checkpoint.files import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -82,6 +84,21 @@ def last_tasks_ns(epoch: BlockEpoch) -> int | None:
         return (epoch.folder / "tasks").stat().st_mtime_ns
     except FileNotFoundError:
         return None
+
+
+def did_batch(folder: JobFolder, epoch: BlockEpoch) -> bool:
+    """Return whether a query has done a batch in an epoch, beyond those that it brought from the one before."""
+    before = folder.before(epoch)
+    return _newest_done(epoch) > (-1 if before is None else _newest_done(before))
+
+
+def has_undone(epoch: BlockEpoch) -> bool:
+    """Return whether a query has planned a batch that it has not done."""
+    return max(Checkpoint(checkpoint_of(epoch)).offsets, default=-1) > _newest_done(epoch)
+
+
+def _newest_done(epoch: BlockEpoch) -> int:
+    return max(Checkpoint(checkpoint_of(epoch)).commits, default=-1)
 
 
 def _registered(spark: SparkSession) -> int:

@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.moved import take_back
-from pipelines.placement.begun import last_tasks_ns
+from pipelines.placement.begun import did_batch, has_undone, last_tasks_ns
 from pipelines.placement.job_folder import JobFileError, JobFolder
 from pipelines.placement.watched_block import STEADY_S, BlockEpoch, DriverHome, WatchedBlock, is_as_wanted, pause_after
 from pipelines.stack.processes import ProcessError
@@ -59,11 +59,7 @@ class Supervisor:
             self.look_at(block)
 
     def end_on(self, cluster: str) -> None:
-        """End the drivers of a cluster whose master is another one, which gives them no executors; `look` starts them.
-
-        Args:
-            cluster: its name.
-        """
+        """End the drivers of a cluster that has another master, which gives them no executors: `look` starts them."""
         for name, known in self._blocks.items():
             if known.epoch.block.cluster == cluster and self._runs(name):
                 with suppress(subprocess.TimeoutExpired):  # it was killed, and ends some time
@@ -156,6 +152,8 @@ class Supervisor:
             self._spawn(known)
             return
         process, now, pause_s = self._home.processes[block.name], time.monotonic(), pause_after(known.failed)
+        if self._worked_before(known.epoch, block) is not None:
+            raise ProcessError(f"It had nothing to read there, and ended at its first batch.\n{process.last_lines()}")
         worked_s, known.worked_s = now - known.worked_s, None
         known.failed, known.again_s, known.tried = known.failed + 1, now + pause_s, block
         self._say(
@@ -236,12 +234,15 @@ class Supervisor:
         self._say(f"{told}, and is tried again in {pause_s:.0f} s. {error}")
 
     def _worked_before(self, epoch: BlockEpoch, block: BlockApplication) -> BlockApplication | None:
-        """Where a block worked before it was wanted here in vain; None: it has worked here, or nowhere."""
+        """Where a block worked before it was wanted here in vain; None: it has worked here, or nowhere.
+
+        Of one that was here with nothing to read, and failed at its first batch, it is where it has done one.
+        """
         if not is_as_wanted(epoch, block):
             return epoch.block if epoch.worked_by() is not None else None  # its state could not be copied
-        if epoch.worked_by() is not None:
+        idle, before = epoch.worked_by() is not None, self._folder.before(epoch)
+        if idle and (did_batch(self._folder, epoch) or not has_undone(epoch)):
             return None
-        before = self._folder.before(epoch)
-        while before is not None and before.worked_by() is None:
+        while before is not None and not (did_batch(self._folder, before) if idle else before.worked_by() is not None):
             before = self._folder.before(before)
         return None if before is None or before.block == block else before.block

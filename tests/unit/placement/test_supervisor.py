@@ -97,6 +97,13 @@ class Job:
             self.supervisor.look()
             self.now += 1
 
+    def batch(self, name, number, done=True):
+        """A batch that a query has planned, and done."""
+        for log in ("offsets", "commits")[: 1 + done]:
+            file = checkpoint_of(self.folder.newest(name)) / log / str(number)
+            file.parent.mkdir(exist_ok=True)
+            file.touch()
+
     def state(self, name):
         return (checkpoint_of(self.folder.newest(name)) / "ran").read_text().split()
 
@@ -185,6 +192,45 @@ def test_one_whose_executors_have_gone_from_its_first_batch_goes_back_all_the_sa
     job.looks(95)
     assert job.home.spawned[3:] == [(SECOND, "east", 3)] and job.home.processes[SECOND].running()
     assert any("for the last 91 s no executor was at work" in line for line in job.said)
+
+
+def test_one_that_had_nothing_to_read_elsewhere_and_fails_at_its_first_batch_goes_back(job):
+    job.supervisor.start()
+    job.batch(SECOND, 0)
+    job.wants("count", "west")
+    job.looks(2)
+    assert job.supervisor.settled()
+    job.batch(SECOND, 1, done=False)
+    job.home.processes[SECOND].alive = False
+    job.looks(3)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2), (SECOND, "east", 3)] and job.supervisor.settled()
+    assert any("and goes back to east. It had nothing to read there, and ended at its" in line for line in job.said)
+    job.home.processes[SECOND].alive = False  # also where it worked: it stays there
+    job.looks(5)
+    assert job.home.spawned[4:] == [(SECOND, "east", 3)] and job.supervisor.settled()
+
+
+@pytest.mark.parametrize(("done", "ended_at"), [(1, 2), (1, None), (None, None)])
+def test_one_that_has_done_a_batch_elsewhere_or_ends_while_idle_is_started_again_there(job, done, ended_at):
+    job.supervisor.start()
+    job.batch(SECOND, 0)
+    job.wants("count", "west")
+    job.looks(2)
+    for number in [number for number in (done, ended_at) if number is not None]:
+        job.batch(SECOND, number, done=number == done)
+    job.home.processes[SECOND].alive = False
+    job.looks(3)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2)] * 2 and job.supervisor.settled()
+
+
+def test_one_that_has_done_no_batch_anywhere_is_tried_again_where_it_is(job):
+    job.supervisor.start()
+    job.wants("count", "west")
+    job.looks(2)
+    job.batch(SECOND, 0, done=False)
+    job.home.processes[SECOND].alive = False
+    job.looks(3)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2)] * 2 and job.supervisor.settled()
 
 
 def test_one_that_is_wanted_on_a_cluster_that_the_job_does_not_have_goes_back_and_the_others_run_on(job):
