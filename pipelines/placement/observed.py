@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from statistics import median
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ from models.placement.plan.observed import (
 )
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import Follower
 from pipelines.kafka.committed import read_committed
 from pipelines.kafka.connection import BrokerError
 from pipelines.placement.job_folder import JobFolder
@@ -30,8 +31,8 @@ from tidecast.messages import MessageError, MetricSample, decode
 
 MINUTE_S, MOVE_S = 60.0, 120.0
 """Seconds of a step, and those after queries are wanted elsewhere in which they move and catch up."""
-NEWEST = 50_000
-"""Messages of the topic that are looked at."""
+KEPT = 12_000
+"""Newest batches of a query that are looked at: of three hours, where one takes a second."""
 SIZED = 20
 """Newest offsets of each partition whose records are measured."""
 
@@ -168,13 +169,17 @@ def _cores(topology: Topology, block: Block) -> int:
 def _batches(settings: Settings, folder: JobFolder, since_s: float) -> list[list[MetricSample]]:
     """The batches of each query since a moment, in order."""
     names = [block.name for block in applications_of(folder.topology(), folder.wanted())]
-    batches: dict[str, list[MetricSample]] = {name: [] for name in names}
-    for record in read_records(settings.kafka, "metrics", NEWEST):
-        with suppress(MessageError):  # of another program, or another release
-            said = decode(MetricSample, record.value)
-            if said.job in batches and said.kind == "batch" and said.wall_time >= since_s:
-                batches[said.job].append(said)
-    return list(batches.values())
+    batches = {name: deque[MetricSample](maxlen=KEPT) for name in names}
+    with closing(Follower(settings.kafka, ["metrics"])) as follower:
+        follower.seek_to_time(max(since_s, 0.0))  # a batch is sent when it has ended
+        for record in follower.read_until(follower.ends()):
+            if record.key not in batches:  # many other jobs may send
+                continue
+            with suppress(MessageError):  # of another program, or another release
+                said = decode(MetricSample, record.value)
+                if said.job == record.key and said.kind == "batch" and said.wall_time >= since_s:
+                    batches[said.job].append(said)
+    return [list(each) for each in batches.values()]
 
 
 def describe_observed(

@@ -1,17 +1,21 @@
 """Queries as their agents measured them: rates, cores and latencies by hand."""
 
+import time
 from types import SimpleNamespace
 
 import pytest
 
-from configs.settings import ROOT
+from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import counted_of, observe_block, records_quantile, slowest_path_s
 from models.placement.plan.wiring import runs_of
 from models.placement.rates import rates_of
+from pipelines.placement import observed
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import describe_observed
+from tests.fakes.followed_topic import FollowedTopic
+from tidecast.messages import MetricSample, encode
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 TWO = Placement((
@@ -98,3 +102,21 @@ def test_what_is_printed_of_a_job_has_a_line_for_each_operator_that_is_counted(t
     assert told["views"] == ["600.0", "150.0", "0.250", "0.330"] and "join" not in told
     unread = list(describe_observed(folder, [second, second], None, {}))
     assert len(unread) == 4 and not any(line.startswith("operator") for line in unread)
+
+
+def test_what_many_other_jobs_send_takes_none_of_the_seconds_that_count(tmp_path, monkeypatch):
+    now_s, folder = time.time(), JobFolder(tmp_path / "job")
+    folder.begin(ROOT / "configs" / "topologies" / "adverts.yaml", TWO)
+
+    def told(ago_s, job):
+        sample = MetricSample(job=job, time=0.0, wall_time=now_s - ago_s, kind="batch", batch_rows=600, run_s=1.0)
+        return SimpleNamespace(timestamp=now_s - ago_s, key=job, value=encode(sample))
+
+    others = [told(ago_s, "orders") for ago_s in range(580, 10, -1)] * 100
+    own = [told(ago_s, name) for ago_s in (900, 590, 300, 10) for name in ("adverts.parse", "adverts.join")]
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(sorted(own + others, key=lambda one: one.timestamp)))
+    found, _ = observed.observe_job(load(var=tmp_path), folder, 600)
+    assert [(one.batches, one.rps) for one in found] == [(2, pytest.approx(1200 / 580))] * 2
+    monkeypatch.setattr(observed, "KEPT", 2)
+    found, _ = observed.observe_job(load(var=tmp_path), folder, 600)
+    assert [(one.batches, one.rps) for one in found] == [(1, pytest.approx(600 / 290))] * 2

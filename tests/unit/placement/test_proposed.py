@@ -27,6 +27,7 @@ from pipelines.train.placement.performance import measured_samples
 from pipelines.train.placement.trial import FILE as TRIAL
 from pipelines.train.placement.trial import read_trial, write_trial
 from tests.fakes.clock import clock_with
+from tests.fakes.followed_topic import FollowedTopic
 from tidecast.messages import MetricSample, encode
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
@@ -271,8 +272,9 @@ def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch
         )  # fmt: skip
 
     said = [batch(150), batch(149), batch(130), batch(30), batch(20), batch(10), batch(5, job="other")]
-    records = [SimpleNamespace(value=encode(one)) for one in said] + [SimpleNamespace(value=b"{}")]
-    monkeypatch.setattr(observed, "read_records", lambda *_: records)
+    records = [SimpleNamespace(timestamp=one.wall_time, key=one.job, value=encode(one)) for one in said]
+    records.append(SimpleNamespace(timestamp=now.s, key="adverts.parse", value=b"{}"))
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(records))
     found = observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)
     assert [(one.number, one.rps) for one in found] == [
         (0, 60.0),
