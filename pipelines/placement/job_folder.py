@@ -12,14 +12,13 @@ import uuid
 from collections.abc import Callable
 from dataclasses import asdict
 from pathlib import Path
-from typing import NamedTuple
 
 from configs.errors import CorrectableError, SettingsError
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import BlockApplication
 from models.placement.plan.measured import Block, Placement
 from pipelines.alone import alone
-from pipelines.placement.watched_block import BlockEpoch
+from pipelines.placement.watched_block import BlockEpoch, OffloadNote
 from pipelines.stack.backup.paths import move_schemas
 from pipelines.whole_json import write_json, write_json_text
 
@@ -30,15 +29,6 @@ KEPT = 4
 
 class JobFileError(CorrectableError, ValueError):
     """A file of a job's folder is damaged; the message names it and the remedy."""
-
-
-class OffloadNote(NamedTuple):
-    """A query that was off-loaded from its own cluster to another, or has `left` that; since when, epoch seconds."""
-
-    home: str
-    away: str
-    since_s: float
-    left: bool = False
 
 
 class JobFolder:
@@ -56,14 +46,19 @@ class JobFolder:
         """Return whether a job was ever begun here."""
         return self._placement.is_file()
 
-    def begin(self, topology_file: Path, placement: Placement) -> None:
+    def begin(self, topology_file: Path, placement: Placement, planned: Topology | None = None) -> None:
         """Begin a job: keep its topology as it is now, and where its blocks are wanted.
 
         Raises:
+            SettingsError: the file has another topology by now than that which was `planned`; nothing is begun.
             OSError: the folder cannot be written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
         shutil.copyfile(topology_file, self.path / topology_file.name)
+        if planned is not None and load_topology(topology_file.stem, self.path) != planned:
+            raise SettingsError(
+                f"{topology_file} was edited while it was planned. Start again, to begin the job as it is now."
+            )
         (self.path / "id").write_text(uuid.uuid4().hex[:12])
         self.want(placement)
 

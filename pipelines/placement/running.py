@@ -48,7 +48,7 @@ def job_folder(settings: Settings, name: str) -> JobFolder:
 
 def begin_job(
     settings: Settings, topology_file: Path, say: Callable[[str], None] = print, placement: Placement | None = None,
-    factor: float = 1.0,
+    factor: float = 1.0, planned: Topology | None = None,
 ) -> JobFolder:  # fmt: skip
     """Return the folder of a job; one that was never begun is planned and begun, and its topics are created.
 
@@ -61,10 +61,11 @@ def begin_job(
         say: called with what a person is told.
         placement: of the queries of one that was never begun; None: as planned.
         factor: of the sources' rates, for which that was planned.
+        planned: topology for which that was planned.
 
     Raises:
-        SettingsError: the topology is wrong, names no code, or a topic has fewer partitions than it states; or one to
-            which its queries would write has records of another.
+        SettingsError: the topology is wrong, names no code, or was edited meanwhile; a topic has fewer partitions than
+            it states, or one to which its queries would write has records of another.
         PlanError: the clusters have no room, or one is away on which queries of a job are to run that was never begun.
         BrokerError: the broker does not answer, or a source's topic is not there.
     """
@@ -81,7 +82,7 @@ def begin_job(
         except PlanError as error:  # its other queries run meanwhile, and it is tried again until it is there
             say(str(error))
         return folder
-    topology = load_topology(topology_file.stem, topology_file.parent)
+    topology = planned or load_topology(topology_file.stem, topology_file.parent)
     load_code(topology)
     placement = placement or choose_placement(topology).placement
     refuse_away(topology, placement, factor)
@@ -91,7 +92,7 @@ def begin_job(
         if not folder.began():  # by another command, meanwhile: what that begins at may run already
             first_offsets_file(folder.path, topology.name).unlink(missing_ok=True)  # of a beginning that was broken off
             fix_first_offsets(settings, folder.path, topology.name, topics)
-            folder.begin(topology_file, placement)
+            folder.begin(topology_file, placement, topology)
     return folder
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from models.placement.plan.applications import BlockApplication
 from pipelines.stack.processes import Process
@@ -78,6 +78,15 @@ class BlockEpoch:
             return None
         except ValueError:  # cut off, as at a power failure
             return 0
+
+
+class OffloadNote(NamedTuple):
+    """A query that was off-loaded from its own cluster to another, or has `left` that; since when, epoch seconds."""
+
+    home: str
+    away: str
+    since_s: float
+    left: bool = False
 
 
 @dataclass

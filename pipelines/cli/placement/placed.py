@@ -12,6 +12,7 @@ from configs.settings import Settings
 from pipelines.cli.options import settings_from_options, settings_of_stack
 
 if TYPE_CHECKING:
+    from configs.topology import Topology
     from models.placement.plan.measured import Placement
 
 
@@ -55,7 +56,10 @@ def with_broker() -> Settings:
     return settings
 
 
-def run_job(settings: Settings, file: Path, placement: Placement | None = None, factor: float = 1.0) -> None:
+def run_job(
+    settings: Settings, file: Path, placement: Placement | None = None, factor: float = 1.0,
+    planned_for: Topology | None = None,
+) -> None:  # fmt: skip
     """Run a job's queries until ctrl-C; one that was never begun is begun as planned.
 
     Args:
@@ -63,16 +67,17 @@ def run_job(settings: Settings, file: Path, placement: Placement | None = None, 
         file: its topology.
         placement: of the queries of one that was never begun; None: as planned for the stated rates.
         factor: of the stated rates, for which that was planned.
+        planned_for: topology for which that was planned.
 
     Raises:
-        SettingsError: the topology is wrong or names no code, or a topic has too few partitions.
+        SettingsError: the topology is wrong, names no code or was edited meanwhile, or a topic has too few partitions.
         UnplannedError: the clusters have no room, or one of them is away.
         BrokerError, StackError, ProcessError: the broker, a cluster or a query does not start.
     """
     from pipelines.placement.running import begin_job, run_blocks
 
     with planned():
-        folder = begin_job(settings, file, placement=placement, factor=factor)
+        folder = begin_job(settings, file, placement=placement, factor=factor, planned=planned_for)
     try:
         run_blocks(settings, folder)
     except KeyboardInterrupt:

@@ -13,6 +13,7 @@ from pipelines.cli.options import JsonFile, Page, settings_from_options
 from pipelines.cli.placement.placed import UnplannedError, planned, run_job, topology_file, with_broker
 
 if TYPE_CHECKING:
+    from configs.topology import Topology
     from models.placement.plan.measured import Placement
 
 
@@ -68,10 +69,10 @@ def plan(
         told = {"topology": read.name, "load": load, "placement": asdict(made.placement)}
         as_json.write_text(json.dumps(told, indent=1) + "\n")
     if apply:
-        _apply(file, made.placement, load)
+        _apply(file, read, made.placement, load)
 
 
-def _apply(file: Path, placement: Placement, factor: float) -> None:
+def _apply(file: Path, topology: Topology, placement: Placement, factor: float) -> None:
     """Begin a job so, or move one that was begun; run it, unless another command does."""
     from pipelines.placement.replan import ReplanError, want_plan
     from pipelines.placement.running import job_folder
@@ -87,7 +88,7 @@ def _apply(file: Path, placement: Placement, factor: float) -> None:
             raise UnplannedError(str(error)) from None
         if state.is_reserved(folder.path / "stack"):
             return
-    run_job(with_broker(), file, placement, factor)
+    run_job(with_broker(), file, placement, factor, topology)
 
 
 def _demonstrate(page: Path | None) -> None:

@@ -15,8 +15,9 @@ from models.placement.plan.moved import place_block
 from models.placement.plan.shares import allowed_clusters, most_executors
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.signing import Signer
-from pipelines.placement.job_folder import JobFolder, OffloadNote
+from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.reached import why_away
+from pipelines.placement.watched_block import OffloadNote
 from tidecast.messages import FUTURE_S, Control, Decision, Heartbeat, MessageError, decode
 
 EVERY_S, SILENT_S, BACK_S = 10.0, 15.0, 600.0

@@ -24,7 +24,7 @@ def began(monkeypatch, tmp_path):
     shutil.copy(ROOT / "configs" / "topologies" / "adverts.yaml", tmp_path)
     runs = []
     monkeypatch.setattr(
-        command, "run_job", lambda settings, file, placement, factor: runs.append((file.name, placement))
+        command, "run_job", lambda settings, file, placement, factor, topology: runs.append((file.name, placement))
     )
     monkeypatch.setattr(command, "with_broker", load)
     return runs

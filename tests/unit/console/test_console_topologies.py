@@ -8,7 +8,8 @@ from models.placement.plan.choose import choose_placement
 from pipelines.bench.team.console.records import NOW, batch, interval
 from pipelines.console.read.fold import Model, fold
 from pipelines.console.topologies import read_topologies, topology_rows
-from pipelines.placement.job_folder import JobFolder, OffloadNote
+from pipelines.placement.job_folder import JobFolder
+from pipelines.placement.watched_block import OffloadNote
 
 NAME = "adverts"
 

@@ -14,9 +14,10 @@ from models.placement.elastic.offload import offload_choice
 from models.placement.plan.applications import applications_of
 from models.placement.plan.measured import Block, Placement
 from pipelines.kafka.signing import Signer
-from pipelines.placement.job_folder import JobFolder, OffloadNote
+from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.scaled import offloading
 from pipelines.placement.scaled.offloading import EVERY_S, REST, Offloading
+from pipelines.placement.watched_block import OffloadNote
 from tidecast.connection.signing import HEADER
 from tidecast.messages import Control, Decision, Heartbeat, encode
 

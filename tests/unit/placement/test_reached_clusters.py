@@ -140,6 +140,27 @@ def test_a_job_that_another_command_begins_meanwhile_is_not_begun_over_it(tmp_pa
     assert read_first_offsets(found.path, "adverts") == {"events": {0: 7}}
 
 
+def test_a_topology_that_is_edited_while_it_is_planned_is_not_begun_as_another(tmp_path, monkeypatch):
+    settings, file = load(var=tmp_path / "var"), tmp_path / "adverts.yaml"
+    shutil.copy(FILE, file)
+
+    def edited(kafka, topic):
+        file.write_text(FILE.read_text().replace("target_s: 8", "target_s: 9"))
+        return dict.fromkeys(range(12), (0, 0))
+
+    monkeypatch.setattr(running, "topic_id", lambda kafka, topic: topic)
+    monkeypatch.setattr(running, "topic_offsets", edited)
+    monkeypatch.setattr(running, "create_topic", lambda kafka, topic: None)
+    monkeypatch.setattr(running, "fix_first_offsets", lambda *of: None)
+    folder = running.job_folder(settings, "adverts")
+    with pytest.raises(SettingsError, match=r"adverts.yaml was edited while it was planned. Start again"):
+        running.begin_job(settings, file)
+    assert not folder.began()
+    with pytest.raises(SettingsError, match="edited while"):
+        running.begin_job(settings, file, placement=ONE, planned=ADVERTS)  # before it was called
+    assert running.begin_job(settings, file).topology().target_s == 9 and not folder.has_changed(file)
+
+
 def test_a_topic_with_records_is_written_to_only_where_the_job_was_begun_before(tmp_path, monkeypatch):
     settings, ids, ends = load(var=tmp_path, kafka={"prefix": "t."}), {"events": "a", "adverts.count": "b"}, {}
 
