@@ -29,8 +29,9 @@ from pipelines.kafka.connection import BrokerError
 from pipelines.placement.job_folder import JobFolder
 from tidecast.messages import MessageError, MetricSample, decode
 
-MINUTE_S, MOVE_S = 60.0, 120.0
-"""Seconds of a step, and those after queries are wanted elsewhere in which they move and catch up."""
+LAST_S, MINUTE_S, MOVE_S = 600.0, 60.0, 120.0
+"""At least, seconds up to now by which a job's load is told, those of a step, and those after queries are wanted
+elsewhere in which they move and catch up."""
 KEPT = 12_000
 """Newest batches of a query that are looked at: of three hours, where one takes a second."""
 SIZED = 20
@@ -57,6 +58,16 @@ class PlannedLoad(NamedTuple):
     path_s: float | None = None
 
 
+def span_of(topology: Topology) -> float:
+    """Return the seconds up to now by which the load of a running job is told: ten minutes, or ten triggers."""
+    return max(LAST_S, 10 * topology.trigger_s)
+
+
+def step_of(topology: Topology) -> float:
+    """Return the seconds of a step: a minute, or three triggers, as a query that has done one batch is not measured."""
+    return max(MINUTE_S, 3 * topology.trigger_s)
+
+
 def observe_job(
     settings: Settings, folder: JobFolder, last_s: float, factor: float = 1.0
 ) -> tuple[list[ObservedBlock], float | None]:
@@ -79,9 +90,10 @@ def observe_job(
 
 
 class MeasuredMinute(NamedTuple):
-    """What a job came to in a minute: its number, records/s of the sources, and latency and load of the queries.
+    """What a job came to in a minute, or a step that is longer for its triggers (`step_of`).
 
-    Numbers count from the oldest minute that was looked at; one is missing where a query was not measured.
+    Its number, records/s of the sources, and latency and load of the queries. Numbers count from the oldest one that
+    was looked at; one is missing where a query was not measured.
     """
 
     number: int
@@ -97,7 +109,7 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
     Args:
         settings: with a broker.
         folder: of the job.
-        minutes: up to now.
+        minutes: up to now, or steps that are longer.
 
     Raises:
         SettingsError: no job was begun there.
@@ -105,11 +117,12 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
     """
     topology, placement, now = folder.topology(), folder.wanted(), time.time()
     reads, stated_rps = reads_of(topology, placement), sum(one.rps for one in topology.sources.values())
-    whole = max(min(minutes, int((now - folder.wanted_since_s() - MOVE_S) / MINUTE_S)), 0)
-    since = now - MINUTE_S * whole
+    step_s, move_s = step_of(topology), max(MOVE_S, 2 * topology.trigger_s)
+    whole = max(min(minutes, int((now - folder.wanted_since_s() - move_s) / step_s)), 0)
+    since = now - step_s * whole
     batches, found = _batches(settings, folder, since), list[MeasuredMinute]()
     for minute in range(whole):
-        low, high = since + MINUTE_S * minute, since + MINUTE_S * (minute + 1)
+        low, high = since + step_s * minute, since + step_s * (minute + 1)
         each = [[one for one in all_ if low <= one.wall_time < high] for all_ in batches]
         blocks = [observe_block(topology, placement, at, own) for at, own in enumerate(each)]
         path_s = slowest_path_s(topology, placement, blocks)

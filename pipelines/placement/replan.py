@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import time
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
@@ -23,7 +24,7 @@ from models.placement.plan.observed import measured_factor, observe_block
 from models.placement.rates import rates_of
 from pipelines.html.numbers import number_of
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import PlannedLoad, observe_job, observe_record_bytes, observe_trips
+from pipelines.placement.observed import PlannedLoad, observe_job, observe_record_bytes, observe_trips, span_of
 from pipelines.placement.page.plan_page import RunningJob, describe_change, page_of_plan, write_plan_page
 from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
@@ -31,8 +32,6 @@ from pipelines.placement.scaled.contracts import refuse_unscaled
 from pipelines.stack import state
 from pipelines.stack.state import with_stack_addresses
 
-LAST_S = 600.0
-"""Seconds up to now by which the load of a running job is told."""
 SCALED = "Scaled queries keep the executors that they were placed with where they stay: the autoscaler decides these"
 
 
@@ -72,9 +71,9 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     except PlanError as error:
         raise ReplanError(f"{error}") from None
     file = settings.topologies_dir / f"{name}.yaml"
-    notes = [planned_when(measured)]
+    notes = [planned_when(topology, measured)]
     if not known:
-        notes.append("Nothing was measured in the last ten minutes: planned for the stated rates")
+        notes.append(f"Nothing was measured in the last {_minutes(topology)}: planned for the stated rates")
     if began and not measured and not state.is_reserved(folder.path / "stack"):
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if began and folder.has_changed(file):
@@ -97,14 +96,19 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def planned_when(measured: bool) -> str:
+def planned_when(topology: Topology, measured: bool) -> str:
     """Return in a sentence, without its full stop, that a plan is made now, and by the load of which time.
 
     Args:
-        measured: whether that was measured, in the last ten minutes.
+        topology: of the job.
+        measured: whether that was measured, in the seconds up to now that `span_of` tells.
     """
     said = f"Planned on {datetime.fromtimestamp(time.time(), UTC):%-d %B %Y at %H:%M:%S} UTC"
-    return f"{said}, for the load of the ten minutes before" if measured else said
+    return f"{said}, for the load of the {_minutes(topology)} before" if measured else said
+
+
+def _minutes(topology: Topology) -> str:
+    return number_of(math.ceil(span_of(topology) / 60), "minute")
 
 
 def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
@@ -220,7 +224,7 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> 
     if load_factor:
         unseen = [observe_block(topology, placement, at, []) for at in range(len(placement.blocks))]
         return PlannedLoad(topology, load_factor, load_factor, observed=unseen)
-    found, path_s = observe_job(settings, folder, LAST_S)
+    found, path_s = observe_job(settings, folder, span_of(topology))
     if all(one.rps is None for one in found):
         return PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)
     measured = as_measured(topology, placement, found, observe_trips(folder), observe_record_bytes(settings, folder))

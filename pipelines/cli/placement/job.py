@@ -104,7 +104,11 @@ def write_query_contracts(job: Job) -> None:
 
 @app.command("measure")
 def measure_job_in_blocks(
-    job: Job, last_s: Annotated[float, typer.Option("--last", min=10, help="Seconds up to now that count.")] = 120.0
+    job: Job,
+    last_s: Annotated[
+        float | None,
+        typer.Option("--last", min=10, help="Seconds up to now that count; by default 120, or three triggers."),
+    ] = None,
 ) -> None:
     """Set a running job's queries as measured by their agents beside its plan: records/s, cores busy, latency.
 
@@ -114,12 +118,12 @@ def measure_job_in_blocks(
         SettingsError: the job was never begun, none can have the name, or no broker is known (status 2).
         BrokerError: the broker does not answer (status 2).
     """
-    from pipelines.placement.observed import describe_observed, observe_job, observe_record_bytes
+    from pipelines.placement.observed import describe_observed, observe_job, observe_record_bytes, step_of
     from pipelines.placement.running import job_folder
 
     settings = with_broker()
     folder = job_folder(settings, job)
-    found, path_s = observe_job(settings, folder, last_s)
+    found, path_s = observe_job(settings, folder, last_s or max(120.0, step_of(folder.topology())))
     print(*describe_observed(folder, found, path_s, observe_record_bytes(settings, folder)), sep="\n")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -22,7 +23,7 @@ from models.placement.rates import rates_of
 from pipelines.kafka.connection import BrokerError
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import PlannedLoad, observe_minutes
+from pipelines.placement.observed import PlannedLoad, observe_minutes, step_of
 from pipelines.placement.page.plan_page import RunningJob, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import contract_file
@@ -35,7 +36,8 @@ from pipelines.train.placement.trial import read_trial, trial_as_json, trial_fro
 NO, SHADOW = "no", "shadow"
 """Of the form's `network`; else `apply`."""
 MINUTES, TUNED = 30, 180
-"""Minutes by which a job's usual latency is told, and to which its performance model is tuned."""
+"""Minutes, or steps that are longer, by which a job's usual latency is told, and to which its performance model is
+tuned."""
 
 
 class Look(NamedTuple):
@@ -125,7 +127,7 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     if mode == SHADOW or (look.counts is None and look.asked):
         return {**plain, "told": f"{plain['told']} {said}."}
     measured = not form.get("load")
-    notes = [said, replan.planned_when(measured), f"The plan: {planned['sentence']}"]
+    notes = [said, replan.planned_when(load_now.topology, measured), f"The plan: {planned['sentence']}"]
     if ask := look.asked and differs:  # whoever is asked sees what would be applied
         proposal = PlacementPlan(made, {}, (), followed_quantile_s(space.measure, made))
         was = RunningJob(placement, load_now.observed, load_now.path_s)
@@ -169,7 +171,8 @@ def _measured_now(
     except BrokerError as error:
         return None, f"{error}"
     if not minutes:
-        return None, f"nothing was measured in the last {JUDGED} minutes"
+        many = math.ceil(JUDGED * step_of(folder.topology()) / 60)
+        return None, f"nothing was measured in the last {many} minutes"
     return (counts, Scheduled(tuple(minute.step for minute in minutes)).recent()), ""
 
 

@@ -117,7 +117,7 @@ def test_who_is_asked_sees_the_page_of_what_the_network_proposes(job, monkeypatc
     said = proposed.propose(form, planned)
     page = Path(said["page"]).read_text()
     assert "4 cores of executors" in page and "As it runs now" in page and "As it is planned" in page
-    when = f"Planned on {datetime.fromtimestamp(now.s, UTC):%-d %B %Y at %H:%M:%S} UTC, for the load of the ten minutes"
+    when = f"Planned on {datetime.fromtimestamp(now.s, UTC):%-d %B %Y at %H:%M:%S} UTC, for the load of the 10 minutes"
     for told in (said["told"], page):
         assert "The network, as it is expected over the limit: " in told and when in told
         assert f"The plan: {planned['sentence']}." in told
@@ -285,3 +285,27 @@ def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch
     assert (first.load, last.load) == (pytest.approx(4 / 20 / 2), pytest.approx(4 / 20 / 2))
     os.utime(folder.path / "placement.json", (now.s - 200, now.s - 200))  # moved, and caught up with, since
     assert len(observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)) == 1
+
+
+@pytest.mark.parametrize("trigger_s", [60, 600])
+def test_steps_of_a_job_with_long_triggers_are_three_triggers(tmp_path, monkeypatch, trigger_s):
+    now_s, folder, file = 1e6, JobFolder(tmp_path / "jobs" / "adverts"), tmp_path / "adverts.yaml"
+    file.write_text(FILE.read_text().replace("trigger_s: 1", f"trigger_s: {trigger_s}"))
+    folder.begin(file, Placement((Block(ALL, "east", 2, 1.57, 1.8),), 2.0, 1.8, True))
+    os.utime(folder.path / "placement.json", (now_s - 20 * trigger_s,) * 2)
+    monkeypatch.setattr(observed, "time", clock_with(time=lambda: now_s))
+    told = [
+        MetricSample(
+            job="adverts.parse", time=now_s - ago * trigger_s, wall_time=now_s - ago * trigger_s, kind="batch",
+            batch_rows=600, run_s=2.0, latency_p50_s=1.0, latency_p95_s=2.0, latency_max_s=2.0,
+        )
+        for ago in np.arange(25.5, 0, -1)
+    ]  # fmt: skip
+    records = [SimpleNamespace(timestamp=one.wall_time, key=one.job, value=encode(one)) for one in told]
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(records))
+    found = observed.observe_minutes(SimpleNamespace(kafka=None), folder, 5)
+    rps = pytest.approx(600 / trigger_s)
+    assert [(one.number, one.rps) for one in found] == [(at, rps) for at in range(5)]
+    assert len(observed.observe_minutes(SimpleNamespace(kafka=None), folder, 30)) == 6  # since it has moved
+    ((query,), _) = observed.observe_job(SimpleNamespace(kafka=None), folder, observed.span_of(folder.topology()))
+    assert (query.batches, query.rps) == (9, rps)

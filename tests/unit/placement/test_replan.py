@@ -92,7 +92,7 @@ def test_page_and_question_say_when_and_for_which_load_a_plan_was_made(running, 
     _, load = running
     monkeypatch.setattr(replan, "time", clock_with(time=lambda: 1_796_018_412.0))
     for given, rps, when in (
-        (None, 600.0, "Planned on 30 November 2026 at 06:00:12 UTC, for the load of the ten minutes before."),
+        (None, 600.0, "Planned on 30 November 2026 at 06:00:12 UTC, for the load of the 10 minutes before."),
         (1.5, 600.0, "Planned on 30 November 2026 at 06:00:12 UTC."),
         (None, None, "Planned on 30 November 2026 at 06:00:12 UTC. Nothing was measured"),
     ):
@@ -167,7 +167,7 @@ def test_one_that_is_scaled_and_moves_has_the_executors_of_the_plan(running):
 
 def test_where_nothing_was_measured_a_plan_says_so_and_nobody_is_asked(running):
     folder, load = running
-    said = "Nothing was measured in the last ten minutes: planned for the stated rates"
+    said = "Nothing was measured in the last 10 minutes: planned for the stated rates"
     assert said not in replan.plan({"topology": "adverts"})["sentence"]
     load["rps"] = None
     planned = replan.plan({"topology": "adverts"})
