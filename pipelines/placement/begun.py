@@ -11,18 +11,20 @@ import os
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 from pipelines.placement.job_folder import JobFolder, checkpoint_of
-from pipelines.placement.watched_block import BlockEpoch
+from pipelines.placement.watched_block import BlockEpoch, WatchedBlock
 from pipelines.spark.checkpoint.files import Checkpoint
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
 
-LOOK_S, NOTE_S, ALL_THERE_S = 0.2, 1.0, 15.0
-"""Seconds between two looks, between two notes of work, and after the first work for which executors are waited for."""
+LOOK_S, NOTE_S, ALL_THERE_S, WITHOUT_S = 0.2, 1.0, 15.0, 180.0
+"""Seconds between two looks, between two notes, after the first work for which executors are waited for, and without
+any executor after which that is said."""
 _WAITS = ("Waiting for data to arrive", "Waiting for next trigger")
 
 
@@ -31,8 +33,8 @@ def follow_query(
 ) -> Any:
     """Wait for a signal or the end of a query; return its agent.
 
-    Notes when its executors are at the first batch, and when it works. The agent, which takes over the executors that
-    are there, is attached when all are that the block was placed with, or after a while.
+    Notes when its executors are at the first batch, when it works, and when none of them is left. The agent, which
+    takes over the executors that are there, is attached when all are that the block was placed with, or after a while.
 
     Args:
         stop: set by a signal.
@@ -42,6 +44,7 @@ def follow_query(
         attach: returns the agent.
     """
     worked_s, noted_s, agent = None, -math.inf, None
+    _note_without(epoch, False)
     while query.isActive and not stop.wait(LOOK_S):
         now_s = time.monotonic()
         if worked_s is None and works(spark, query):
@@ -50,6 +53,10 @@ def follow_query(
         elif worked_s is None and now_s - noted_s >= NOTE_S and has_tasks(spark):
             note_tasks(epoch)
             noted_s = now_s
+        elif worked_s is not None and now_s - noted_s >= NOTE_S:
+            noted_s = now_s
+            with suppress(Exception):  # of Spark as it ends, or a disk that is full: the query goes on
+                _note_without(epoch, _registered(spark) == 0)
         if agent is None and worked_s is not None:
             late = now_s - worked_s > ALL_THERE_S
             if late or _registered(spark) >= epoch.block.executors:
@@ -84,6 +91,35 @@ def last_tasks_ns(epoch: BlockEpoch) -> int | None:
         return (epoch.folder / "tasks").stat().st_mtime_ns
     except FileNotFoundError:
         return None
+
+
+def without_executors(known: WatchedBlock) -> str:
+    """Return what there is to say of a query that worked: that it has had no executor for a while, or has some again.
+
+    Each is said once: "" where it was, and where nothing is the matter.
+    """
+    try:
+        long = time.time() - (known.epoch.folder / "without").stat().st_mtime > WITHOUT_S
+    except OSError:  # there is no note
+        long = False
+    if long == known.without:
+        return ""
+    known.without, on = long, f"{known.epoch.block.name}: on {known.epoch.block.cluster} it has"
+    if not long:
+        return f"{on} executors again"
+    return (
+        f"{on} had no executor for {WITHOUT_S / 60:.0f} minutes, and does nothing. See that its master and workers "
+        "run, and whether others have all its cores."
+    )
+
+
+def _note_without(epoch: BlockEpoch, without: bool) -> None:
+    """Note that a query has no executor; the time of the note is since when."""
+    file = epoch.folder / "without"
+    if without and not file.exists():
+        file.touch()
+    elif not without:
+        file.unlink(missing_ok=True)
 
 
 def did_batch(folder: JobFolder, epoch: BlockEpoch) -> bool:

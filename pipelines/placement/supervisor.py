@@ -10,7 +10,7 @@ from contextlib import suppress
 
 from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.moved import take_back
-from pipelines.placement.begun import did_batch, has_undone, last_tasks_ns
+from pipelines.placement.begun import did_batch, has_undone, last_tasks_ns, without_executors
 from pipelines.placement.job_folder import JobFileError, JobFolder
 from pipelines.placement.watched_block import STEADY_S, BlockEpoch, DriverHome, WatchedBlock, is_as_wanted, pause_after
 from pipelines.stack.processes import ProcessError
@@ -93,8 +93,10 @@ class Supervisor:
                 self._see_to_move(known, block)  # one after the other: what one leaves another may take
             elif as_wanted and not self._runs(block.name) and not waits:
                 self._start_again(known, block)
-            elif known.worked_s is not None and time.monotonic() - known.worked_s > STEADY_S:
-                known.failed = 0
+            elif known.worked_s is not None:
+                known.failed = 0 if time.monotonic() - known.worked_s > STEADY_S else known.failed
+                if line := without_executors(known):
+                    self._say(line)
         except (ProcessError, OSError, subprocess.SubprocessError) as error:
             self._give_up(block, error)
 
@@ -206,7 +208,7 @@ class Supervisor:
         known.tasks_ns, known.at_batch = last_tasks_ns(known.epoch), False
         self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": master})
         known.since_s = known.idle_s = time.monotonic()
-        known.worked_s = None
+        known.worked_s, known.without = None, False
 
     def _give_up(self, block: BlockApplication, error: Exception) -> None:
         """Want a block that does not begin where it was, if it worked there and never here; else try it again later."""

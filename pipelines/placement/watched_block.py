@@ -103,6 +103,7 @@ class WatchedBlock:
         again_s: before which it is not tried again where it was wanted then (`tried`).
         tried: what was wanted when it failed last.
         worked_s: since when it works; None: it does not, as of the last look.
+        without: whether it was said that it has no executors.
     """
 
     epoch: BlockEpoch
@@ -114,6 +115,7 @@ class WatchedBlock:
     again_s: float = 0.0
     tried: BlockApplication | None = None
     worked_s: float | None = None
+    without: bool = False
 
     def begins(self) -> bool:
         """Return whether it is not known yet if its cluster gives it executors."""

@@ -97,6 +97,22 @@ def test_a_batch_without_executors_is_no_work(followed):
     assert last_tasks_ns(epoch) is None and epoch.worked_by() is None and not has_tasks(query)
 
 
+def test_executors_that_have_all_gone_are_noted_since_then_until_there_are_some(followed):
+    query, epoch, follow = followed
+    note, noted = epoch.folder / "without", []
+    note.touch()  # of the driver before
+
+    def executors(many):
+        def step():
+            noted.append(note.exists())
+            query.recentProgress, query.executors = [DONE], many
+
+        return step
+
+    follow(executors(0), executors(1), executors(0), executors(0), executors(1), executors(1))
+    assert noted == [False, False, False, True, True, False]
+
+
 def test_one_with_nothing_to_do_works_and_its_agent_is_attached_when_all_executors_are_there(followed):
     query, epoch, follow = followed
     query.status, query.executors = IDLE, 1

@@ -194,6 +194,21 @@ def test_one_whose_executors_have_gone_from_its_first_batch_goes_back_all_the_sa
     assert any("for the last 91 s no executor was at work" in line for line in job.said)
 
 
+def test_one_that_worked_and_has_no_executors_is_told_once_and_again_once_it_has(job):
+    job.supervisor.start()
+    note, told = job.folder.newest(FIRST).folder / "without", len(job.said)
+    note.touch()
+    job.looks()
+    assert len(job.said) == told  # executors may come and go
+    os.utime(note, (1.0, 1.0))
+    job.looks()
+    (line,) = job.said[told:]
+    assert line.startswith(f"{FIRST}: on east it has had no executor for 3 minutes, and does nothing.")
+    note.unlink()
+    job.looks()
+    assert job.said[told + 1 :] == [f"{FIRST}: on east it has executors again"]
+
+
 def test_one_that_had_nothing_to_read_elsewhere_and_fails_at_its_first_batch_goes_back(job):
     job.supervisor.start()
     job.batch(SECOND, 0)
