@@ -41,7 +41,7 @@ class PackedHistory:
 
     Attributes:
         step_s: seconds of a step, above 0.
-        most: number of points that are kept.
+        most: number of steps before the open one whose points are kept.
         packed: closed points, oldest first: the beginning of the step (epoch seconds) and the point's fields.
         step: number of the step that is open; None before the first point.
         added: points in it.
@@ -59,8 +59,10 @@ class PackedHistory:
         """Return the history with a point at a wall time in epoch seconds; one before the open step is left out."""
         step = math.floor(at / self.step_s)
         if self.step is None or step > self.step:
-            closed = (self.packed + self._pack())[-self.most * _PACKED.size :]
-            return replace(self, packed=closed, step=step, added=1, open=point)
+            closed, old = self.packed + self._pack(), 0
+            while old < len(closed) and _PACKED.unpack_from(closed, old)[0] < (step - self.most) * self.step_s:
+                old += _PACKED.size
+            return replace(self, packed=closed[old:], step=step, added=1, open=point)
         if step < self.step:
             return self
         return replace(self, added=self.added + 1, open=_summary(self.open, self.added, point))

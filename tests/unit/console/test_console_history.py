@@ -30,6 +30,15 @@ def test_it_keeps_so_many_closed_steps_and_the_open_one():
     assert column(history, "arrival_rps", after=7.5) == [8.0, 9.0]
 
 
+def test_after_a_gap_it_keeps_no_more_time_than_without_one():
+    history = PackedHistory(10.0, 6)
+    for at in (0.0, 10.0, 20.0, 30.0, 70.0, 80.0):
+        history = history.add(at, Point(1.0))
+    assert history.oldest == 20.0
+    assert history.columns()[0] == [20.0, 30.0, 70.0, 80.0]
+    assert history.add(1000.0, Point(1.0)).columns()[0] == [1000.0]
+
+
 def test_a_point_before_the_open_step_is_left_out():
     history = PackedHistory(1.0, 3).add(5.0, Point(1.0)).add(6.0, Point(2.0))
     assert history.add(5.5, Point(9.0)) == history
