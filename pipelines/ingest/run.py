@@ -69,7 +69,7 @@ def ingest(
         LakeError: the lake cannot be written.
         LakeFullError: its file system is full, or has become read-only; earlier topics stay.
         LakeOvertakenError: another ingest took records of the topic meanwhile; likewise, and it may be tried again.
-        BrokerError, kafka.errors.KafkaError: no broker, or no such topic; a look-up takes over 30 s or is refused.
+        BrokerError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         SettingsError, ValueError: a setting is wrong; a security option is unknown.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
         OSError: the log of a table cannot be read now, or `var/spark` not be created.
@@ -148,8 +148,7 @@ def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_
     Raises:
         OffsetsError: the broker no longer has the records, or has another topic of that name; or a table's log is
             damaged, or may not be read.
-        BrokerError: no broker is set or answers within 10 s, or no such topic.
-        kafka.errors.KafkaError: a look-up is not answered within 30 s, or is refused.
+        BrokerError: no broker is set or answers within 10 s (30 s for a look-up), it refuses, or no such topic.
         OSError, ValueError: a table's log cannot be read now; an unknown security option.
     """
     commits = read_history(lake_folder(settings), topic)

@@ -43,8 +43,7 @@ class Claim:
                 that replayed forecasts have the same bytes.
 
         Raises:
-            BrokerError: the broker does not answer, or not within 30 s, or forbids it (TopicError).
-            kafka.errors.KafkaError: it does not take the claim.
+            BrokerError: the broker does not answer, or not within 30 s, forbids it (TopicError), or does not take it.
         """
         now, self._role, self._signer = time.time(), role, Signer.of(kafka)
         self.epochs = frozenset(epoch for record in read_records(kafka, TOPIC) if (epoch := self._epoch(record, now)))

@@ -14,7 +14,6 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from kafka import codec as installed
-from kafka.errors import KafkaError
 
 from configs.sections import Kafka
 from models.contract.slow.codecs import CHEAPER, PLAIN, MeasuredCodec, codec_cost, price
@@ -83,7 +82,7 @@ def chosen_codec(kafka: Kafka, topic: str, usual: str) -> ChosenCodec:
     """
     try:
         values = newest_values(kafka, topic)
-    except (BrokerError, KafkaError) as error:
+    except BrokerError as error:
         return ChosenCodec(usual, f"its records cannot be read: {error}")
     return choose_codec(values, usual, busy_share(), readable())
 
@@ -92,8 +91,7 @@ def newest_values(kafka: Kafka, topic: str) -> list[bytes]:
     """Return values of a topic's newest records, up to SAMPLE_BYTES of them.
 
     Raises:
-        BrokerError, SettingsError: as `read_records`.
-        kafka.errors.KafkaError: a record is compressed in a way that kafka-python cannot read here.
+        BrokerError, SettingsError: as `read_records`, or a record is compressed in a way that kafka-python cannot read.
     """
     kept: deque[bytes] = deque()
     size = 0

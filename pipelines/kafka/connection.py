@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
-from kafka.errors import AuthorizationError, KafkaConnectionError, KafkaTimeoutError
+from kafka.errors import AuthorizationError, KafkaConnectionError, KafkaError, KafkaTimeoutError, RequestTimedOutError
 
 from configs.errors import CorrectableError, SettingsError
 from configs.sections import Kafka
@@ -51,16 +51,20 @@ def answered(kafka: Kafka) -> Iterator[None]:
 
     Raises:
         TopicError: it forbids something; the message names the topics and the remedy.
-        BrokerError: it has not answered in the client's time, which is 30 s for most.
+        BrokerError: it has not answered in the client's time, which is 30 s for most, or refuses.
     """
     try:
         yield
     except AuthorizationError as error:
         raise TopicError(f"the broker at {kafka.bootstrap} forbids it: {error}. {RIGHTS}") from None
-    except (KafkaTimeoutError, KafkaConnectionError) as error:
+    except (KafkaTimeoutError, RequestTimedOutError, KafkaConnectionError) as error:
         raise BrokerError(
             f"the broker at {kafka.bootstrap} does not answer: {error}. See that it runs (`make up` starts one), then "
             "start again."
+        ) from None
+    except KafkaError as error:
+        raise BrokerError(
+            f"the broker at {kafka.bootstrap} does not do it: {error}. Look at it, then start again."
         ) from None
 
 

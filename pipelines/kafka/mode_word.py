@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from contextlib import closing
 
-from kafka.errors import KafkaError
-
 from configs.errors import CorrectableError
 from configs.sections import Kafka
 from pipelines.kafka.broker import Follower, Record
@@ -43,7 +41,7 @@ def await_answer(kafka: Kafka, word: Control) -> str:
             while seen != word.mode and time.monotonic() < until:
                 for record in follower.poll(0.2):
                     seen = _mode(record, word.job, value) or seen
-    except (BrokerError, KafkaError) as error:  # the word is sent all the same
+    except BrokerError as error:  # the word is sent all the same
         return f"whether its agent obeys is not known: {error}"
     if seen == word.mode:
         return ""

@@ -195,9 +195,5 @@ def _admin(kafka: Kafka) -> Iterator[KafkaAdminClient]:
     try:
         with answered(kafka):
             yield client
-    except errors.KafkaError as error:
-        raise BrokerError(
-            f"the broker at {kafka.bootstrap} does not do it: {error}. Look at it, then start again."
-        ) from None
     finally:
         client.close()

@@ -31,7 +31,6 @@ def refuse_another(kafka: Kafka, listen_s: float = LISTEN_S) -> None:
     Raises:
         AnotherAutoscalerError: one does.
         BrokerError: the broker does not answer, has none of Tidecast's topics, or forbids to read them.
-        kafka.errors.KafkaError: a look-up takes over 30 s.
     """
     with closing(Follower(kafka, ["heartbeats", "decisions"], start="latest")) as heard:
         now_on = time.monotonic()

@@ -55,7 +55,7 @@ class Turn:
 
         Raises:
             AnotherAutoscalerError: somebody decides on these topics from another checkpoint.
-            BrokerError, kafka.errors.KafkaError: as `refuse_another`; or the claim is not taken within 30 s.
+            BrokerError: as `refuse_another`; or the claim is not taken within 30 s.
         """
         if not self._lock.take():
             return False
@@ -75,7 +75,7 @@ class Turn:
         earlier releases, nothing must have been heard for LISTEN_S (10 s). Then the topics are claimed.
 
         Raises:
-            BrokerError, kafka.errors.KafkaError: the broker does not answer.
+            BrokerError: the broker does not answer.
         """
         if self._others_end(stop):
             self._claim_topics()
@@ -130,7 +130,7 @@ def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], Strea
         rehearse: starts a query that keeps its state in a folder, and whose decisions go nowhere.
 
     Raises:
-        BrokerError, kafka.errors.KafkaError: the broker does not answer.
+        BrokerError: the broker does not answer.
         Exception: whatever `rehearse` raises.
     """
     report(["another one decides from this checkpoint; getting ready beside it"])

@@ -4,7 +4,7 @@ from contextlib import closing
 from types import SimpleNamespace
 
 import pytest
-from kafka.errors import KafkaTimeoutError
+from kafka.errors import CorruptRecordError, KafkaTimeoutError, RequestTimedOutError
 
 from configs.sections import Kafka
 from pipelines.kafka import broker
@@ -128,14 +128,16 @@ def test_a_partition_that_gives_nothing_is_not_waited_for_while_another_one_grow
 class Silent(Broker):
     """A broker that answered when it was connected, and does not answer one of the questions behind that."""
 
-    def __init__(self, silent):
+    def __init__(self, silent, error):
         super().__init__(1, 1)
         setattr(self, silent, self.wait)
+        self.error = error
 
     def wait(self, *_, **__):
-        raise KafkaTimeoutError("no answer within 30 s")
+        raise self.error
 
 
+@pytest.mark.parametrize("error", [KafkaTimeoutError, RequestTimedOutError])
 @pytest.mark.parametrize(
     ("read", "silent"),
     [
@@ -148,10 +150,19 @@ class Silent(Broker):
         for silent in asked
     ],
 )
-def test_a_broker_that_ceases_to_answer_is_told_with_its_address_and_a_remedy(monkeypatch, read, silent):
-    there = Silent(silent)
+def test_a_broker_that_ceases_to_answer_is_told_with_its_address_and_a_remedy(monkeypatch, read, silent, error):
+    there = Silent(silent, error("no answer within 30 s"))
     monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: there)
     with pytest.raises(BrokerError, match=r"here:9092 does not answer: .*30 s.*`make up`.*start again"):
+        list(read(HERE, "forecasts"))
+    assert there.closed == 1
+
+
+@pytest.mark.parametrize("read", [read_records, follow_all])
+def test_records_that_the_broker_cannot_give_are_told_with_its_address_and_a_remedy(monkeypatch, read):
+    there = Silent("poll", CorruptRecordError("checksum"))
+    monkeypatch.setattr(broker, "connect_client", lambda make, kafka, **_: there)
+    with pytest.raises(BrokerError, match=r"here:9092 does not do it: .*checksum.*start again"):
         list(read(HERE, "forecasts"))
     assert there.closed == 1
 
