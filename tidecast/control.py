@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,9 +49,10 @@ def set_mode(
     Raises:
         ValueError: no such mode, no valid job name (`MessageError`), a security option that is unknown or has no such
             value, or a signing key that is too short.
-        ConnectionError: the broker cannot be reached (`UnreachableError`), or has not taken the message in time.
+        ConnectionError: the broker cannot be reached (`UnreachableError`), does not take the message, or has not
+            acknowledged it in time: it may have it all the same, and gets it no later.
     """
-    from kafka.errors import KafkaError
+    from kafka.errors import KafkaError, KafkaTimeoutError, RetriableError
 
     from tidecast.connection.signing import HEADER, SigningKeys
     from tidecast.connection.transport import producer
@@ -61,17 +63,27 @@ def set_mode(
     key, topic, value = mode_key(job), prefix + TOPIC, encode(message)
     headers = [(HEADER, SigningKeys.read(signing_key).sign(topic, key, value))] if signing_key is not None else []
     try:
-        client = producer(bootstrap, security, bootstrap_timeout_ms=timeout_ms, max_block_ms=timeout_ms)
+        client = producer(
+            bootstrap, security, bootstrap_timeout_ms=timeout_ms, max_block_ms=timeout_ms,
+            request_timeout_ms=timeout_ms // 2, delivery_timeout_ms=timeout_ms,
+        )  # fmt: skip
         try:
-            client.send(topic, key=key.encode(), value=value, headers=headers).get(timeout=SEND_S)
+            sent = client.send(topic, key=key.encode(), value=value, headers=headers)
+            with suppress(RetriableError):  # which says nothing of whether the broker has it
+                sent.get(timeout=SEND_S + 1)  # until the client has given it up
+                return message
         finally:
-            client.close(timeout=1)
+            with suppress(KafkaTimeoutError):
+                client.close(timeout=1)
     except KafkaError as error:
         raise ConnectionError(
             f"topic {topic!r} at {bootstrap} did not take {key}: {error!r}. Is it there? `tidecast autoscale` creates "
             "it."
         ) from None
-    return message
+    raise ConnectionError(
+        f"topic {topic!r} at {bootstrap} has not acknowledged {key} within {SEND_S:g} s: whether it holds is not "
+        f"known; `tidecast job show {job}` says."
+    )
 
 
 @dataclass(frozen=True)

@@ -32,7 +32,8 @@ def send_order(kafka: Kafka, order: ReplayOrder) -> None:
     """Publish an order; it stands until it is over, also for agents that attach later.
 
     Raises:
-        BrokerError: no broker is set or answers, or the order was not acknowledged within 10 s: it is not sent later.
+        BrokerError: no broker is set or answers, or the order was not acknowledged within 10 s: it may stand all the
+            same, but is not sent later.
     """
     with closing(Publisher(kafka, **WITHIN)) as publisher:  # which waits for the acknowledgement
         publisher.send("control", order_key(order.job, order.id), order)

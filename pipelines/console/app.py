@@ -135,7 +135,7 @@ def build_app(
         except StaleError as error:
             raise HTTPException(409, f"{error}") from None
         except (RuntimeError, ConnectionError, SettingsError, ValueError) as error:  # the first: the broker's clients
-            raise HTTPException(503, f"The change failed: {error}") from None
+            raise HTTPException(503, f"The change is not confirmed: {error}") from None
         return {"job": job, "mode": asked.mode}
 
     @app.get("/static/{name:path}", dependencies=[viewer])

@@ -6,7 +6,7 @@ import time
 from collections.abc import Sequence
 from typing import Any
 
-from kafka.errors import AuthorizationError, KafkaError
+from kafka.errors import AuthorizationError, KafkaError, RetriableError
 
 from configs.sections import Kafka
 from pipelines.kafka.broker import Record
@@ -104,8 +104,12 @@ class Publisher:
             ) from error
         failure, self._failure = self._failure, None
         if failure is not None:
-            remedy = RIGHTS if isinstance(failure, AuthorizationError) else "Send it again."
-            raise BrokerError(f"the broker at {self._address} did not accept a record: {failure!r}. {remedy}")
+            became, remedy = "did not accept", "Send it again."
+            if isinstance(failure, AuthorizationError):
+                remedy = RIGHTS
+            elif isinstance(failure, RetriableError):  # given up after its time, perhaps on its way
+                became, remedy = "has not acknowledged", "It may have it all the same: look before you send it again."
+            raise BrokerError(f"the broker at {self._address} {became} a record: {failure!r}. {remedy}")
 
     def close(self) -> None:
         """Flush and close the producer, which is closed even if the flush fails.
