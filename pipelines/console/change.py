@@ -3,14 +3,20 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 from configs.sections import Kafka
 from pipelines.console.access import Access, ModeChange
 from pipelines.kafka.broker import read_records
+from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
 from tidecast.control import mode_key, set_mode
 from tidecast.messages import Control, MessageError, decode
+
+BEFORE_S = 25.0
+"""Seconds after which a word that was asked for is sent no more. To send it takes half a minute at most, and the page
+that asks gives up after a minute: what is sent behind that surprises whoever has looked again."""
 
 
 class StaleError(RuntimeError):
@@ -26,9 +32,10 @@ class ModeSwitch:
         self._lock = threading.Lock()
 
     def change(self, job: str, mode: str, seen: float | None, by: str) -> None:
-        """Give a job another mode; blocks until the broker has it, at most about half a minute.
+        """Give a job another mode; blocks until the broker has it.
 
-        What is asked for is written to the audit trail first, and once more if it fails.
+        What is asked for is written to the audit trail first, and once more if it fails. Nothing is sent where another
+        change, the broker or the audit trail kept it waiting for BEFORE_S (25 s).
 
         Args:
             job: its name.
@@ -38,12 +45,17 @@ class ModeSwitch:
 
         Raises:
             StaleError: another word stands there now; nothing was changed.
-            BrokerError, ConnectionError, kafka.errors.KafkaError: the broker does not answer.
+            BrokerError, ConnectionError: the broker does not answer, or not in time.
             SettingsError, ValueError: a security option or the file of signing keys is wrong.
             Exception: whatever the audit trail raises that cannot be written; nothing was changed.
         """
-        kafka = self._kafka
-        with self._lock:
+        kafka, began_s = self._kafka, time.monotonic()
+        if not self._lock.acquire(timeout=BEFORE_S):
+            raise BrokerError(
+                f"{job} was not told to {mode}: another change still waits after {BEFORE_S:g} s. See that the broker "
+                f"at {kafka.bootstrap} answers, then look again."
+            )
+        try:
             now = self._word(job)
             before, given_at = (None, None) if now is None else (now.mode, now.wall_time)
             if given_at != seen:
@@ -52,10 +64,18 @@ class ModeSwitch:
             self._record(asked)
             try:
                 keys = self._signer.keys_of(job)
+                if (waited_s := time.monotonic() - began_s) > BEFORE_S:
+                    raise BrokerError(
+                        f"{job} was not told to {mode}: to read its mode and write the change down took "
+                        f"{waited_s:.0f} s, over {BEFORE_S:g} s. See that the broker at {kafka.bootstrap} and "
+                        "Airflow's database answer, then look again."
+                    )
                 set_mode(str(kafka.bootstrap), job, mode, kafka.security, kafka.prefix, keys, by)
             except Exception as error:
                 self._record(replace(asked, failed=f"{error}"))
                 raise
+        finally:
+            self._lock.release()
 
     def _word(self, job: str) -> Control | None:
         """The newest word on the job's mode, as the pages show it."""

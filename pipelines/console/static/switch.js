@@ -4,7 +4,7 @@ import { ago, refusal, setText, up } from "./live.js";
 const dialog = document.getElementById("confirm");
 const buttons = [...document.querySelectorAll("button.mode")];
 const told = document.getElementById("told");
-const HANGS_MS = 60000; // the server itself waits for the broker, about half a minute at most
+const HANGS_MS = 60000; // by which the server has sent the word, or sends it no more
 const job = document.body.dataset.job;
 let known = null;
 

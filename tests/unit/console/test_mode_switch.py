@@ -1,5 +1,8 @@
 """A change of a job's mode: held against what stands on the topic, written down first, and told if it fails."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 
 from configs.sections import Kafka
@@ -8,6 +11,7 @@ from pipelines.console import change
 from pipelines.console.access import Access, ModeChange
 from pipelines.console.change import ModeSwitch, StaleError
 from pipelines.console.read.fold import Model, fold
+from pipelines.kafka.connection import BrokerError
 
 
 class World:
@@ -87,6 +91,32 @@ def test_nothing_is_said_that_cannot_be_written_down(world):
     with pytest.raises(OSError, match="full"):
         ModeSwitch(Kafka(bootstrap="b:1"), Access(print, print, full)).change("orders", "act", NOW, "ann")
     assert world.done == []
+
+
+def test_a_change_that_waited_too_long_and_one_behind_it_are_sent_no_more(world, monkeypatch):
+    reads, goes_on = threading.Event(), threading.Event()
+
+    def read(kafka, topic):
+        reads.set()
+        goes_on.wait(60)
+        return world.read(kafka, topic)
+
+    monkeypatch.setattr(change, "read_records", read)
+    monkeypatch.setattr(change, "BEFORE_S", 0.05)
+    ours = switch(world)
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(ours.change, "orders", "act", NOW, "ann")
+        assert reads.wait(60)
+        behind = pool.submit(ours.change, "orders", "freeze", NOW, "bob")
+        try:
+            with pytest.raises(BrokerError, match=r"orders was not told to freeze: another change.*broker:9092"):
+                behind.result(10)
+        finally:
+            goes_on.set()
+        with pytest.raises(BrokerError, match=r"orders was not told to act: .*broker:9092"):
+            first.result()
+    asked, failed = world.done
+    assert asked == ModeChange("orders", "observe", "act", "ann") and "was not told to act" in failed.failed
 
 
 def test_with_a_key_the_word_is_signed_and_an_unsigned_one_is_none(world, tmp_path):
