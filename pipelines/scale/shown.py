@@ -12,6 +12,7 @@ from configs.settings import Settings
 from models.contract.declared import TermsError
 from pipelines.html.numbers import number_of
 from pipelines.kafka.broker import Record, read_records
+from pipelines.kafka.signing import Signer
 from tidecast.control import mode_key
 from tidecast.messages import Control, Decision, Heartbeat, MessageError, MetricSample, Reject, decode
 
@@ -35,6 +36,7 @@ class JobSeen(NamedTuple):
         mode: that a person gave it last.
         rejects: the newest ones that name it.
         since: wall time (epoch seconds) of the oldest metrics, of any job, that were looked at; None: there are none.
+        unsigned: (topic, why its agent refuses the newest record there) of topics of which that is so.
     """
 
     sample: MetricSample | None = None
@@ -43,44 +45,48 @@ class JobSeen(NamedTuple):
     mode: str | None = None
     rejects: tuple[Reject, ...] = ()
     since: float | None = None
+    unsigned: tuple[tuple[str, str], ...] = ()
 
 
 def see_job(kafka: Kafka, job: str) -> JobSeen:
-    """Read what the topics hold of a job now.
+    """Read what the topics hold of a job now; of one with a signing key what is not signed counts for nothing.
 
     Raises:
         BrokerError, ValueError: no broker is set or answers, or a topic is not there; an unknown security option.
     """
     decisions, rejects = deque[Decision](maxlen=SHOWN), deque[Reject](maxlen=SHOWN)
-    found: dict[str, Any] = {"decisions": decisions, "rejects": rejects}
+    unsigned: dict[str, str] = {}
+    found: dict[str, Any] = {"decisions": decisions, "rejects": rejects, "unsigned": unsigned}
     since = {topic: _read(kafka, topic, newest, found, job) for topic, newest in NEWEST.items()}
     for topic, kind in (("metrics", "sample"), ("heartbeats", "beat")):
         if kind not in found:
             since[topic] = _read(kafka, topic, DEEP, found, job)
     said = tuple(decisions), found.get("beat"), found.get("mode"), tuple(rejects)
-    return JobSeen(found.get("sample"), *said, since["metrics"])
+    return JobSeen(found.get("sample"), *said, since["metrics"], tuple(unsigned.items()))
 
 
 def _read(kafka: Kafka, topic: str, newest: int | None, found: dict[str, Any], job: str) -> float | None:
     """Take what a topic's newest records say of a job; return when the oldest of them was written."""
-    oldest = None
+    oldest, signer = None, Signer.of(kafka)
     for record in read_records(kafka, topic, newest):
         oldest = record.timestamp if oldest is None else min(oldest, record.timestamp)
         try:
-            _take(found, record, job)
+            _take(found, record, job, signer)
         except MessageError:
             continue
     return oldest
 
 
-def _take(found: dict[str, Any], record: Record, job: str) -> None:
+def _take(found: dict[str, Any], record: Record, job: str, signer: Signer) -> None:
     if record.topic == "rejects":
         reject = decode(Reject, record.value)
         if f"'{job}'" in reject.reason or f'"job":"{job}"' in reject.value:
             found["rejects"].append(reject)
     elif record.topic == "control":
         if record.key == mode_key(job):
-            found["mode"] = decode(Control, record.value).mode
+            word = decode(Control, record.value)
+            if _obeyed(found, record, job, signer):
+                found["mode"] = word.mode
     elif record.key != job:
         return
     elif record.topic == "metrics":
@@ -88,11 +94,24 @@ def _take(found: dict[str, Any], record: Record, job: str) -> None:
         if sample.kind == "interval" and sample.executors is not None:  # back-dated history says nothing about now
             found["sample"] = sample
     elif record.topic == "decisions":
-        found["decisions"].append(decode(Decision, record.value))
+        decision = decode(Decision, record.value)
+        if _obeyed(found, record, job, signer):
+            found["decisions"].append(decision)
     else:
         beat = decode(Heartbeat, record.value)
-        if beat.by == "autoscaler":
+        if beat.by == "autoscaler" and _obeyed(found, record, job, signer):
             found["beat"] = beat
+
+
+def _obeyed(found: dict[str, Any], record: Record, job: str, signer: Signer) -> bool:
+    """Whether the job's agent takes a record, as far as its signature goes; keeps why not of a topic's newest one."""
+    found["unsigned"].pop(record.topic, None)
+    try:
+        signer.check_record(record, job)
+    except MessageError as error:
+        found["unsigned"][record.topic] = f"{error}"
+        return False
+    return True
 
 
 def read_contract(settings: Settings, job: str) -> Contract | str:
@@ -118,6 +137,7 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
         now: wall time, epoch seconds.
     """
     lines = [f"contract: {contract}"] if isinstance(contract, str) else []
+    lines += [f"the newest of {kafka.topic(topic)} for it counts for nothing: {why}" for topic, why in seen.unsigned]
     lines += _measured(job, seen, contract, kafka, now)
     if seen.mode is not None:
         lines.append(f"a person has said: {seen.mode}")

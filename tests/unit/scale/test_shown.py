@@ -7,8 +7,10 @@ import pytest
 from configs.contract import Contract
 from configs.sections import Kafka
 from pipelines.kafka.broker import Record
+from pipelines.kafka.signing import Signer
 from pipelines.scale import shown
 from pipelines.scale.shown import JobSeen, describe_job, read_contract, see_job
+from tidecast.connection.signing import HEADER
 from tidecast.control import mode_key
 from tidecast.messages import Control, Decision, Heartbeat, MetricSample, Reject, encode
 
@@ -78,6 +80,35 @@ def test_the_newest_of_the_job_is_taken_from_each_topic(monkeypatch):
     seen = see_job(KAFKA, "orders")
     assert (seen.sample, seen.beat, seen.mode, seen.rejects) == (SAMPLE, BEAT, "freeze", (REJECT,))
     assert [one.id for one in seen.decisions] == ["d4", "d5", "d6", "d7", "d8"]
+
+
+def test_of_a_job_with_a_key_what_is_not_signed_counts_for_nothing_and_is_named(monkeypatch, tmp_path):
+    (tmp_path / "keys.yaml").write_text(f"orders: {'k' * 40}\n")
+    kafka = Kafka(prefix="acme.", signing_keys=tmp_path / "keys.yaml")
+    by_serving = Heartbeat("orders", "serving", NOW, NOW, 1.0)
+    topics = {
+        "decisions": [(False, "orders", replace(DECISION, id="foreign")), (True, "orders", DECISION)],
+        "heartbeats": [(True, "orders", BEAT), (False, "orders", by_serving)],
+        "control": [
+            (True, mode_key("orders"), Control("orders", NOW, mode="freeze")),
+            (False, mode_key("orders"), Control("orders", NOW, mode="act")),
+        ],
+    }
+
+    def read(kafka, topic, newest):
+        for signed, key, message in topics.get(topic, []):
+            signature = Signer.of(kafka).sign(topic, key, encode(message), "orders") if signed else None
+            headers = {} if signature is None else {HEADER: signature}
+            yield Record(topic, 0, 1, key, encode(message), NOW, headers)
+
+    monkeypatch.setattr(shown, "read_records", read)
+    seen = see_job(kafka, "orders")
+    assert (seen.decisions, seen.beat, seen.mode) == ((DECISION,), BEAT, "freeze")
+    ((topic, why),) = seen.unsigned
+    assert topic == "control" and why.startswith("no signature")
+    first, *rest = describe_job("orders", seen, CONTRACT, kafka, NOW)
+    assert first.startswith("the newest of acme.control for it counts for nothing: no signature")
+    assert "a person has said: freeze" in rest
 
 
 def test_a_contract_that_is_not_there_is_said_with_its_file(tmp_path):
