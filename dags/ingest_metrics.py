@@ -74,7 +74,7 @@ def ingest_metrics() -> None:
 
         Raises:
             PartitionError: no such partition, or its hour is not over (no retry).
-            BrokerError, kafka.errors.KafkaError: no broker, or no such topic; it stopped answering.
+            BrokerError: no broker, or no such topic; it stopped answering.
             JavaError, JarsError: Spark cannot start.
             SettingsError, OSError, PySparkException: a wrong setting; the lake cannot be written; a Spark job failed.
         """

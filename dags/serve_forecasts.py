@@ -32,7 +32,7 @@ def serve_forecasts() -> None:
 
         Raises:
             SettingsError: a setting is wrong.
-            BrokerError, kafka.errors.KafkaError: the broker stops answering at the start, or does not take the claim.
+            BrokerError: the broker stops answering at the start, or does not take the claim.
             StoreError, SocketError, OSError: fast path only: its store or socket cannot be opened.
             SystemExit, JavaError, JarsError: path "spark" only: its query failed, or Spark does not start.
         """

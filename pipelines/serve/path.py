@@ -71,7 +71,7 @@ def serve(settings: Settings) -> None:
     Raises:
         WriterPresent, SocketError, StoreError, SettingsError, OSError: fast path only: another process serves on the
             folder, or socket, store, Kafka's client or a file cannot be opened.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim (the
+        BrokerError: the broker does not answer at the start, or does not take the claim (the
             record by which an older server leaves).
         SystemExit, JavaError, JarsError, SpreadError: path "spark" only, see `serve_on_spark`.
         ValueError: not called from the main thread, or an unknown security option of Kafka.

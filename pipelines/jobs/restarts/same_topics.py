@@ -43,7 +43,7 @@ def refuse_other_topics(
 
     Raises:
         OtherTopicsError: as said.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer, or has no such topic.
+        BrokerError: the broker does not answer, or has no such topic.
         OSError: the file cannot be read or written.
         RunFileError: it is damaged.
     """

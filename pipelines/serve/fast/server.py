@@ -63,7 +63,7 @@ def serve_fast(settings: Settings, champions: Callable[[], ChampionSource] | Non
     Raises:
         WriterPresent: another process serves on the same folder.
         SocketError: the socket cannot be opened.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take this server's
+        BrokerError: the broker does not answer at the start, or does not take this server's
             claim (the record by which an older server leaves).
         Corrupt: a record of the store is damaged; the next run reads them all, and begins what can be rebuilt anew.
         StoreError, msgspec.DecodeError: the store cannot be opened, written or decoded (`OtherSchema`, ...).

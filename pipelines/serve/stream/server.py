@@ -63,8 +63,7 @@ class Server:
             champions: opens the source of models, in the loader's thread; by default the registry.
 
         Raises:
-            BrokerError: the broker does not answer.
-            kafka.errors.KafkaError: it does not take the claim within 30 s.
+            BrokerError: the broker does not answer, or does not take the claim within 30 s.
         """
         kafka, step_s = settings.kafka, settings.training.step_s
         self._poll_s, alias_poll_s = settings.serving.poll_s, settings.serving.alias_poll_s
@@ -104,7 +103,7 @@ class Server:
             False once another server has claimed, or `metrics` has got more partitions (which is said); else True.
 
         Raises:
-            kafka.errors.KafkaError: a topic stayed unknown to the client, or a record is too large.
+            BrokerError: a topic stayed unknown to the client, or a record is too large.
         """
         began, now = time.monotonic(), time.time()
         self._forget_undelivered()
@@ -233,7 +232,7 @@ def serve_stream(settings: Settings) -> None:
         settings: of the whole pipeline.
 
     Raises:
-        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, does not take this server's claim
+        BrokerError: the broker does not answer at the start, does not take this server's claim
             (the record by which an older server leaves), or did not accept a record while serving or at the end.
         ValueError: not called from the main thread, or an unknown security option.
     """

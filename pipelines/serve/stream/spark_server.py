@@ -63,7 +63,7 @@ def serve_on_spark(settings: Settings, champions: Callable[[], ChampionSource] |
 
     Raises:
         SystemExit: the query failed; the message holds its error, and what helps.
-        BrokerError, kafka.errors.KafkaError: the broker does not answer at the start, or does not take the claim.
+        BrokerError: the broker does not answer at the start, or does not take the claim.
         JavaError, JarsError: Spark cannot start.
         SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it; where that is sure from
             its files, nothing was claimed.
