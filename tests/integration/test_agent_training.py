@@ -17,6 +17,8 @@ from models.dqn.agent.policy import Dqn
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.live.memory import Memory, fresh
+from models.twin.experiment.evaluation import SweepResults
+from models.twin.experiment.results import TraceResult
 from models.twin.sim.job import TwinJob
 from pipelines.cli.app import app
 from pipelines.lake.load import LakeSeries
@@ -105,6 +107,25 @@ def test_the_gate_lets_serve_what_is_surely_cheaper_and_nothing_else(agents, set
     assert agent.promote(verdict, settings) == verdict
     assert agents.champion_version(job) == (version if promoted else None)
     assert agent.decide_on_challenger(job, run.id, settings) == verdict == agents.read_verdict(job)
+
+
+@pytest.mark.parametrize("agents_late", [0.001, (0.001, 0.02, 0.001, 0.001)])
+def test_a_rival_that_keeps_to_it_with_most_seeds_but_not_in_the_mean_counts_in_the_verdict_too(
+    agents, settings, agents_late
+):
+    def swept(hours, late):
+        costs, shares = (np.broadcast_to(np.array(one, float), (1, 4)) for one in (hours, late))
+        return SweepResults(np.array([1.0]), costs, shares, *[np.zeros((1, 4))] * 5)
+
+    results = {"dqn": swept(10.0, agents_late), "champion": swept(5.0, (0.001, 0.001, 0.001, 0.5))}
+    job = f"champion-beside-{np.mean(agents_late)}"
+    with agents.run(job, "made up") as run:
+        said = challenge._judge(run, TraceResult(None, results), 0.01, 0.03)
+        version = agents.register(run, job, drawn_agent(1), "", {})
+        run.parameters({"gain": 0.03})
+        run.tags({"challenger": version, "champion": ""})
+    verdict = agent.decide_on_challenger(job, run.id, settings)
+    assert said.startswith("rejected") and (verdict["promoted"], verdict["reason"]) == (False, said)
 
 
 def test_the_autoscaler_decides_by_the_champion_and_keeps_it_when_the_next_does_not_fit(

@@ -56,10 +56,10 @@ def _judge(run: TrackedRun, result: TraceResult, allowed: float, gain: float) ->
     """Judge the agent at an allowed share of late seconds, and keep by what, for `decide_on_challenger`; says why."""
     costs = {name: swept.hours_at(allowed) for name, swept in result.results.items()}
     rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, gain)
+    costs |= {name: one.cost for name, one in rivals.items()}  # a rival may keep to it with most seeds, not in the mean
     run.metrics({"gate.violation": allowed})
     run.metrics({f"gate.{name}": one.ratio_bound for name, one in rivals.items() if math.isfinite(one.ratio_bound)})
-    skipped = {name for name, one in rivals.items() if math.isnan(one.cost)}  # for `decide_on_challenger`, too
-    run.metrics({f"hours.{name}": cost for name, cost in costs.items() if name not in skipped and math.isfinite(cost)})
+    run.metrics({f"hours.{name}": cost for name, cost in costs.items() if math.isfinite(cost)})
     return judge_agent(costs[AGENT], rivals, allowed).reason
 
 
