@@ -86,15 +86,20 @@ def result_of(task: str, result: Any) -> Any:
     return result
 
 
-def skip_late(dag_run: Any) -> None:
-    """Skip a training that would begin later in its run than `retraining.begin_s` allows.
+def skip_late(dag_run: Any, ti: Any) -> None:
+    """Skip a training that would begin later in its run than `retraining.begin_s` allows; one that failed stays failed.
 
     Raises:
-        AirflowSkipException: it would.
+        AirflowSkipException: it would, and has not begun before.
+        FinalError: it would, for a try of it failed before.
     """
     begin_s = SETTINGS.retraining.begin_s
-    if (since_s := (datetime.now(UTC) - dag_run.start_date).total_seconds()) > begin_s:
-        raise AirflowSkipException(
-            f"this run began {since_s:,.0f} s ago and begins no training after {begin_s:,.0f} s (retraining.begin_s); "
-            "the next run begins with the jobs that have waited longest"
+    if (since_s := (datetime.now(UTC) - dag_run.start_date).total_seconds()) <= begin_s:
+        return
+    late = f"this run began {since_s:,.0f} s ago and begins no training after {begin_s:,.0f} s (retraining.begin_s)"
+    if ti.try_number > ti.max_tries - ti.task.retries + 1:  # a cleared task has had tries, and begins anew
+        raise FinalError(
+            f"an earlier try of this training failed, and {late}. See that try's log; clear this task once the run has "
+            "ended, or run the DAG for this job"
         )
+    raise AirflowSkipException(f"{late}; the next run begins with the jobs that have waited longest")

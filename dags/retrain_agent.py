@@ -58,18 +58,19 @@ def retrain_agent() -> None:
         return agent.jobs_to_train(requested_jobs(params))
 
     @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST, map_index_template=OF_JOB)
-    def train(job: str, params: Any = None, dag_run: Any = None) -> dict[str, str]:
+    def train(job: str, params: Any = None, dag_run: Any = None, ti: Any = None) -> dict[str, str]:
         """Train an agent for one job with the form's values; returns `job` and `run_id`, that of the MLflow run.
 
         Raises:
             AirflowSkipException: this run begins no more trainings.
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
+            FinalError: this run begins no more trainings, and a try of this one failed.
             SeriesError, TwinError: the job's times span over 10⁶ steps; the stored fit of its simulator is unfinished.
             RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
         """
         from pipelines.train.agent import run as agent
 
-        skip_late(dag_run)
+        skip_late(dag_run, ti)
         return {"job": job, "run_id": agent.train(job, **filled_fields(params, FORM))}
 
     @task(map_index_template=OF_ITS_JOB)

@@ -94,20 +94,23 @@ def retrain_forecaster() -> None:
         return forecaster.jobs_with_training_data(requested_jobs(params), drifted)
 
     @task(max_active_tis_per_dagrun=AT_ONCE, execution_timeout=LONGEST, map_index_template=OF_JOB)
-    def train(job: str, params: Any = None, triggering_asset_events: Any = None, dag_run: Any = None) -> dict[str, str]:
+    def train(
+        job: str, params: Any = None, triggering_asset_events: Any = None, dag_run: Any = None, ti: Any = None
+    ) -> dict[str, str]:  # fmt: skip
         """Train a forecaster for one job with the form's values; returns `job` and `run_id` of the MLflow run.
 
         Raises:
             AirflowSkipException: load, settings and champion are those of its newest version; or this run begins no
                 more trainings.
             SettingsError, LakeError: a wrong value or contract; nothing was ingested (no retry).
+            FinalError: this run begins no more trainings, and a try of this one failed.
             SeriesError: the job's times span over 10⁶ steps, or a load is negative.
             RegistryError, JavaError, JarsError: MLflow does not answer; Spark cannot start.
         """
         from pipelines.airflow.drifts import valid_drifts
         from pipelines.train.forecaster import run as forecaster
 
-        skip_late(dag_run)
+        skip_late(dag_run, ti)
         drifts = valid_drifts(event.extra for event in triggering_asset_events[DRIFT])
         because = [drift["text"] for drift in drifts if drift["job"] == job]
         try:

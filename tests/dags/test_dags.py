@@ -204,7 +204,10 @@ def test_a_topic_in_trouble_fails_the_ingest_behind_the_events_of_the_others(fou
 def test_trainings_of_a_run_have_a_bound_on_time_and_a_place_each(found, task, run):
     asked = found["trainings"][task]
     assert asked["early"] == {"job": "orders", "run_id": run}
-    assert "began 70 s ago and begins no training after 60 s (retraining.begin_s)" in asked["late"]
+    late = "this run began 70 s ago and begins no training after 60 s (retraining.begin_s)"
+    assert asked["late"].startswith(f"AirflowSkipException: {late}") and asked["cleared, late"] == asked["late"]
+    assert asked["again"] == asked["early"]
+    assert asked["again, late"].startswith(f"FinalError: an earlier try of this training failed, and {late}")
     assert (asked["at once"], asked["longest_s"]) == (3, 600)
     assert (asked["too long"], asked["an outage"]) == ("fail", "default")  # as long again is no remedy
 

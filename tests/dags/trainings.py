@@ -12,6 +12,7 @@ from airflow.sdk.exceptions import AirflowSkipException, AirflowTaskTimeout
 import pipelines.backtest.on_lake as backtests
 import pipelines.train.agent.run as agents
 import pipelines.train.forecaster.run as forecasters
+from configs.errors import FinalError
 from dags.approve_champion import approve_champion
 from dags.assets import DRIFT
 from dags.backtest_policies import backtest_policies
@@ -30,14 +31,16 @@ FORECASTERS: Any = retrain_forecaster()
 AGENTS: Any = retrain_agent()
 
 
-def trained(dag: Any, task: str, since_s: float, **more: Any) -> Any:
-    """What the task returns so long after its run began, or why it is skipped."""
-    run = SimpleNamespace(start_date=datetime.now(UTC) - timedelta(seconds=since_s))
-    nothing = dict.fromkeys(dag.params)
+def trained(dag: Any, task: str, since_s: float, attempt: int = 1, cleared_after: int = 0, **more: Any) -> Any:
+    """What the task returns so long after its run began, or why it is skipped or fails."""
+    run, whole = SimpleNamespace(start_date=datetime.now(UTC) - timedelta(seconds=since_s)), dag.get_task(task)
+    instance = SimpleNamespace(try_number=attempt, max_tries=cleared_after + whole.retries, task=whole)
     try:
-        return dag.get_task(task).python_callable(job="orders", params=nothing, dag_run=run, **more)
-    except AirflowSkipException as skipped:
-        return str(skipped)
+        return whole.python_callable(
+            job="orders", params=dict.fromkeys(dag.params), dag_run=run, ti=instance, **more
+        )  # fmt: skip
+    except (AirflowSkipException, FinalError) as ended:
+        return f"{type(ended).__name__}: {ended}"
 
 
 PROMOTE: Any = approve_champion().get_task("promote").python_callable
@@ -105,6 +108,9 @@ found = {"drifted": asked[0], "asked": asked_about, "answers": answers, "replays
     task: {
         "early": trained(dag, task, 50, **told[task]),
         "late": trained(dag, task, 70, **told[task]),
+        "again": trained(dag, task, 50, 2, **told[task]),
+        "again, late": trained(dag, task, 70, 2, **told[task]),
+        "cleared, late": trained(dag, task, 70, 3, 2, **told[task]),
         "at once": dag.get_task(task).max_active_tis_per_dagrun,
         "longest_s": dag.get_task(task).execution_timeout.total_seconds(),
         "too long": dag.get_task(task).retry_policy.evaluate(AirflowTaskTimeout(), 1, 2).action.value,
