@@ -156,7 +156,8 @@ def apply(form: dict[str, Any], proposed: dict[str, Any]) -> str:
         before, none = _measured_now(settings, folder, before[0])
     said = replan.apply(form, proposed)
     try:
-        write_trial(folder, replace(state, changed_s=time.time(), before=before))
+        changed_s = max(time.time(), folder.wanted_since_s())  # a mounted folder's clock may be ahead of this one's
+        write_trial(folder, replace(state, changed_s=changed_s, before=before))
     except OSError as error:  # the queries are wanted there already
         none = f"{error}"
     return f"{said}. It is on no trial: {none}" if none else said

@@ -201,6 +201,15 @@ def test_a_change_is_judged_by_what_was_measured_as_it_was_approved(job):
     assert (counts.tolist(), before, read_trial(folder).changed_s) == ([[2, 0]], CALM, now.s)
 
 
+def test_a_change_is_on_trial_also_where_the_clock_of_its_folder_is_ahead(job):
+    folder, steps, now = job
+    steps[:] = [LATE] * 10
+    form, said = asked("apply")
+    now.s = folder.wanted_since_s() - 30  # of a server that mounts it here, to which writing is half a minute later
+    assert "no trial" not in proposed.apply(form, said)
+    assert read_trial(folder).before is not None and read_trial(folder).changed_s == folder.wanted_since_s()
+
+
 def test_a_change_before_which_nothing_was_measured_is_on_no_trial(job, monkeypatch):
     folder, steps, _ = job
     steps[:] = [LATE] * 10
