@@ -93,12 +93,13 @@ class MeasuredMinute(NamedTuple):
     """What a job came to in a minute, or a step that is longer for its triggers (`step_of`).
 
     Its number, records/s of the sources, and latency and load of the queries. Numbers count from the oldest one that
-    was looked at; one is missing where a query was not measured.
+    was looked at; one is missing where a query was not measured. It begins at `begin_s`, epoch seconds.
     """
 
     number: int
     rps: float
     step: StepOutcome
+    begin_s: float
 
 
 def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list[MeasuredMinute]:
@@ -129,7 +130,7 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
         if path_s is not None and all(one.cores is not None for one in blocks):
             loads = [(one.cores or 0.0) / _cores(topology, one.block) for one in blocks]
             rps = stated_rps * measured_factor(blocks, list(topology.sources), reads)
-            found.append(MeasuredMinute(minute, rps, StepOutcome(path_s * 1000, sum(loads) / len(loads))))
+            found.append(MeasuredMinute(minute, rps, StepOutcome(path_s * 1000, sum(loads) / len(loads)), low))
     return found
 
 

@@ -1,5 +1,6 @@
 """A placement network from a running job to the champion of a real MLflow store, and what it proposes."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -25,6 +26,7 @@ from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
 from pipelines.train.placement import performance, proposed, run
 from pipelines.train.placement.performance import learn_performance
 from pipelines.train.placement.run import has_network, spaces_of, train_network
+from tests.fakes.clock import clock_with
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -99,13 +101,15 @@ def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
     assert "The network, as " in said["told"] and said["sentence"] in said["told"]
 
 
-def minutes(twin, counts, longer, many=60):
-    """Measured minutes: latency is so many times what the twin says at that load."""
+def minutes(twin, counts, longer, many=60, begin_s=0.0):
+    """Measured minutes from a moment on: latency is so many times what the twin says at that load."""
     factors = 0.8 + 0.4 * np.sin(np.arange(many))
     said = [QueryEvaluator(QuerySpace(Measure(ADVERTS, rates_of(ADVERTS, float(one))), twin.blocks)) for one in factors]
     steps = [one.outcome(counts) for one in said]
     return [
-        MeasuredMinute(at, 600 * float(factor), StepOutcome(longer * step.latency_ms, step.mean_load))
+        MeasuredMinute(
+            at, 600 * float(factor), StepOutcome(longer * step.latency_ms, step.mean_load), begin_s + 60.0 * at
+        )
         for at, (factor, step) in enumerate(zip(factors, steps, strict=True))
     ]
 
@@ -128,9 +132,11 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
     metrics, _, tags = models.figures(models.versions("adverts")[1].run_id)
     assert metrics["model_latency_ms"] < metrics["before_latency_ms"] and "56 minutes" in tags["outcome"]
     assert f"the one before it {metrics['before_latency_ms']:.4g} ms" in models.versions("adverts")[1].description
+    monkeypatch.setattr(performance, "time", clock_with(time=lambda: time.time() + 1_800))  # nothing was measured since
     few = learn_performance(models, space, counts, minutes(space, counts, 6.0)[:10])
     assert few.model.stopped.tolist() == far.model.stopped.tolist() and len(models.versions("adverts")) == 2
     assert not few.trusted  # of these minutes it tells what it was tuned to: what was found before holds
+    assert learn_performance(models, space, counts, minutes(space, counts, 6.0, 10, time.time() + 60)).trusted
 
 
 @pytest.mark.usefixtures("short")

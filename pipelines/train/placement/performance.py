@@ -92,9 +92,9 @@ def learn_performance(
             model, found = _trained(run, space)
             where = f"last of {STEPS:,} minutes of a past in the twin"
             _register(registry, run, model, space, "trained in the twin", _errors_told(where, found))
-    seen = measured_samples(counts, minutes)
+    seen, begin_s = measured_samples(counts, minutes)
     errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]) if len(seen.label) else np.zeros(0)
-    trusted = _is_trusted(model, errors, _last_tuned(registry, name))
+    trusted = _is_trusted(model, errors, begin_s, _last_tuned(registry, name))
     if len(seen.label) >= LEAST:
         with registry.training(name, f"performance of {name}, measured") as run:
             held = round(len(seen.label) * (1 - HELD))
@@ -112,8 +112,10 @@ def learn_performance(
     return LearnedPerformance(model, trusted)
 
 
-def measured_samples(counts: Counts, minutes: list[MeasuredMinute]) -> Samples:
+def measured_samples(counts: Counts, minutes: list[MeasuredMinute]) -> tuple[Samples, Floats]:
     """Return all samples of measured minutes, the oldest first; none of them goes across a minute that is missing.
+
+    Beside them stands when the minute of each label began, epoch seconds.
 
     Args:
         counts: placement that was in force in all of them.
@@ -125,7 +127,9 @@ def measured_samples(counts: Counts, minutes: list[MeasuredMinute]) -> Samples:
             unbroken.append([])
         unbroken[-1].append(one)
     parts = [make_samples(_history(counts, each)) for each in unbroken]
-    return Samples(*(np.concatenate(each) for each in zip(*parts, strict=True)))
+    labels = (each[len(each) - len(part.label) :] for each, part in zip(unbroken, parts, strict=True))
+    begin_s = np.array([one.begin_s for each in labels for one in each])
+    return Samples(*(np.concatenate(each) for each in zip(*parts, strict=True))), begin_s
 
 
 def _errors_told(where: str, errors: Mapping[str, float]) -> str:
@@ -149,13 +153,12 @@ def _trained(run: TrackedRun, space: QuerySpace) -> tuple[PerformanceModel, dict
     return model, errors
 
 
-def _is_trusted(model: PerformanceModel, errors: Floats, tuned: Tuned | None) -> bool:
+def _is_trusted(model: PerformanceModel, errors: Floats, begin_s: Floats, tuned: Tuned | None) -> bool:
     """Whether a model erred about as in training on the minutes that it has not seen; on none, what was found before.
 
-    There are none where a run went wrong after it had tuned, and is made again.
+    There are none where a run went wrong after it had tuned, and is made again, or nothing was measured since.
     """
-    since_tuned = len(errors) if tuned is None else int((time.time() - tuned.at_s) // 60)
-    unseen = errors[max(len(errors) - since_tuned, 0) :]
+    unseen = errors if tuned is None else errors[begin_s >= tuned.at_s]
     if tuned is not None and not len(unseen):
         return tuned.trusted
     return is_trusted(unseen.tolist(), float(model.stopped[0]))

@@ -64,7 +64,7 @@ def job(tmp_path, monkeypatch):
         return [ObservedBlock(first, 600.0, 600.0, 1.0, 1.0, 9), *unmeasured], 1.0
 
     def measured(settings, folder, minutes):
-        return [MeasuredMinute(at, 600.0, one) for at, one in enumerate(steps)]
+        return [MeasuredMinute(at, 600.0, one, 60.0 * at) for at, one in enumerate(steps)]
 
     monkeypatch.setattr(replan, "observe_job", observed_now)
     monkeypatch.setattr(replan, "observe_record_bytes", lambda settings, folder: {})
@@ -262,12 +262,14 @@ def test_queries_that_the_autoscaler_scales_are_left_to_it(job, tmp_path):
 
 def test_no_sample_goes_across_a_minute_that_was_left_out():
     counts = np.array([[1, 2]])
-    minutes = [MeasuredMinute(at, 10.0 * at, StepOutcome(float(at), 0.5)) for at in (*range(6), *range(9, 14), 20)]
-    samples = measured_samples(counts, minutes)
+    at_work = (*range(6), *range(9, 14), 20)
+    minutes = [MeasuredMinute(at, 10.0 * at, StepOutcome(float(at), 0.5), 60.0 * at) for at in at_work]
+    samples, begin_s = measured_samples(counts, minutes)
     assert samples.seen[:, :, 0].tolist() == [[0, 10, 20, 30], [10, 20, 30, 40], [90, 100, 110, 120]]
     assert samples.label[:, 0].tolist() == [4, 5, 13] and samples.before[:, 0].tolist() == [3, 4, 12]
+    assert begin_s.tolist() == [240, 300, 780]
     assert (samples.seen[:, :, 1:] == [1, 2]).all()
-    assert len(measured_samples(counts, []).label) == 0
+    assert len(measured_samples(counts, [])[0].label) == 0
 
 
 def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch):
@@ -289,6 +291,7 @@ def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch
         (0, 60.0),
         (2, 60.0),
     ]  # two batches in twenty seconds, after the first one
+    assert [one.begin_s for one in found] == [now.s - 180, now.s - 60]
     first, last = (one.step for one in found)
     assert (first.latency_ms, last.latency_ms) == (pytest.approx(2_000, abs=50),) * 2
     assert (first.load, last.load) == (pytest.approx(4 / 20 / 2), pytest.approx(4 / 20 / 2))
