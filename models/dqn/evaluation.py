@@ -51,7 +51,7 @@ def draw_trials(
     """
     chance = np.random.default_rng(seed)
     leads = (training.lead_s,) if jobs or training.lead_s else REAL_FORECAST_LEADS_S
-    return [draw_runs(*training.trial, loads, chance, jobs, training.price, lead) for lead in leads]
+    return [draw_runs(*training.trial, loads, chance, jobs, training.price, lead, training.batch_s) for lead in leads]
 
 
 def score(agent: DqnModel, trial: Sequence[DrawnRuns]) -> float:

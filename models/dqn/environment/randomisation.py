@@ -83,7 +83,7 @@ class DrawnRuns(NamedTuple):
 
 def draw_runs(
     runs: int, decisions: int, traces: Sequence[RecordedLoad], chance: np.random.Generator,
-    jobs: Sequence[TwinJob] = (), price: float | None = None, lead_s: float | None = None,
+    jobs: Sequence[TwinJob] = (), price: float | None = None, lead_s: float | None = None, batch_s: float | None = None,
 ) -> DrawnRuns:  # fmt: skip
     """Draw runs that share lead time (seconds from a request to a working executor), pace and latency target.
 
@@ -98,6 +98,7 @@ def draw_runs(
         jobs: jobs to draw from, with the same lead time and latency target; empty for `some_job`.
         price: of a second over the target, in seconds of all executors, for all runs; None: drawn from 0.1 to 1000.
         lead_s: of drawn jobs, not of `jobs`; None: drawn from 5 to 1800 s.
+        batch_s: seconds that batches should take; None: drawn from 0.2 to 0.5 of the latency target.
 
     Returns:
         The runs, with `needed` (runs, D) executors and `forecasts.rps` (runs, D + 1, K, levels) records/s, also for the
@@ -118,7 +119,7 @@ def draw_runs(
     fitting = [one for one in LOOKS_S if one <= max(lead / 1.5, 1)]
     every = int(chance.choice(fitting)) if lead < 60 else LOOKS_S[-1]
     smooth = max(every, int(chance.choice([1, 10])))
-    looks = Looks(every, smooth, (0.4 if jobs else chance.uniform(0.2, 0.5)) * latency)
+    looks = Looks(every, smooth, chance.uniform(0.2, 0.5) * latency if batch_s is None else batch_s)
     heard = with_peaks(known, lead, looks) if real else []
     pace = int(decision_interval_s(lead, every))
     capacity = rows.capacity(looks.batch_s)

@@ -136,7 +136,9 @@ class GroupedEnvironment:
 
     def _new(self) -> VectorEnvironment:
         how = self._training
-        made = draw_runs(how.runs, how.decisions, self._traces, self._chance, self._jobs, how.price, how.lead_s)
+        made = draw_runs(
+            how.runs, how.decisions, self._traces, self._chance, self._jobs, how.price, how.lead_s, how.batch_s
+        )  # fmt: skip
         return VectorEnvironment(made, self._chance.integers(2**62, size=how.runs))
 
     def _show(self) -> None:

@@ -77,6 +77,7 @@ class TrainingLength:
         evaluate_every: updates between two evaluations.
         price: of a second over the target, in seconds of all executors, for all runs; None to draw it.
         lead_s: seconds of start-up, for all runs; None to draw it.
+        batch_s: seconds that batches should take, for all runs; None to draw them.
         trial: runs and decisions of each group on which the agent is evaluated.
         prices: number of prices at which the trained agent is tried.
     """
@@ -89,6 +90,7 @@ class TrainingLength:
     evaluate_every: int = 3000
     price: float | None = None
     lead_s: float | None = None
+    batch_s: float | None = None
     trial: tuple[int, int] = (48, 96)
     prices: int = 8
 

@@ -98,8 +98,8 @@ def train_in_two_phases(training_set: TrainingSet, training: AgentTraining) -> t
 
     loads = training_set.training_loads()
     wide = learn((), loads, _budgeted(TrainingLength(), training.transitions), training.seed)
-    jobs = training_set.twin_variants(training.seed)
-    fine = learn(jobs, loads[:1], _budgeted(FINE, training.fine_transitions), training.seed + 1, wide)
+    jobs, as_promised = training_set.twin_variants(training.seed), replace(FINE, batch_s=training_set.contract.batch_s)
+    fine = learn(jobs, loads[:1], _budgeted(as_promised, training.fine_transitions), training.seed + 1, wide)
     return replace(fine, familiar=wide.familiar), {GENERAL: wide.curve, FINE_TUNING: fine.curve}
 
 

@@ -21,7 +21,9 @@ from models.dqn.environment import synthetic_forecasts as foretold
 from models.dqn.environment.randomisation import draw_runs
 from models.dqn.environment.recorded import Recorded, draw_piece, with_forecasts, with_peaks
 from models.dqn.environment.synthetic_loads import RecordedLoad
-from models.dqn.environment.vector import VectorEnvironment
+from models.dqn.environment.vector import GroupedEnvironment, VectorEnvironment
+from models.dqn.evaluation import draw_trials
+from models.dqn.learner.settings import TrainingLength
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Capacity, speed_table
 from models.twin.sim import kernel
@@ -100,9 +102,19 @@ def test_needs_are_the_inverse_of_capacity() -> None:
     assert between[1] == 40
 
 
+def test_batches_are_as_long_as_asked_where_it_learns_and_where_it_is_tried() -> None:
+    def of_batches(batch_s: float) -> tuple[np.ndarray, float]:
+        how = TrainingLength(groups=1, runs=4, decisions=4, trial=(2, 2), batch_s=batch_s)
+        return GroupedEnvironment(how, (), [JOB], 1).seen, draw_trials(how, [JOB], (), 1)[0].looks.batch_s
+
+    (short, tried_short_s), (long, tried_long_s) = of_batches(1.0), of_batches(6.0)
+    assert (tried_short_s, tried_long_s) == (1.0, 6.0) and (short != long).any()
+
+
 def test_one_job_twice_as_large_and_fast_looks_the_same() -> None:
     def seen(job: TwinJob) -> np.ndarray:
-        return VectorEnvironment(draw_runs(1, 2, [TRACE], np.random.default_rng(1), [job]), np.arange(1)).seen[0]
+        made = draw_runs(1, 2, [TRACE], np.random.default_rng(1), [job], batch_s=4.0)
+        return VectorEnvironment(made, np.arange(1)).seen[0]
 
     faster = TwinJob(overhead_s=0.3, per_record_s=0.0001, most=12, startup_s=(60.0,))
     np.testing.assert_allclose(seen(JOB), seen(faster), atol=0.15)  # what is left is Poisson noise

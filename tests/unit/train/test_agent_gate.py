@@ -21,7 +21,7 @@ from pipelines.backtest.on_lake import twin_from_contract
 from pipelines.lake.load import LakeSeries
 from pipelines.train.agent import training_set
 from pipelines.train.agent.card import describe_departures
-from pipelines.train.agent.challenge import with_chosen_margin
+from pipelines.train.agent.challenge import train_in_two_phases, with_chosen_margin
 from pipelines.train.twin import fit_twin, twin_setup
 from tests.unit.dqn.test_dqn_policy import agent
 
@@ -35,6 +35,16 @@ def test_an_agent_is_registered_as_the_contest_had_it(chosen, said):
     judged = with_chosen_margin(learned, SimpleNamespace(settings={"dqn": Setting(fields=(("margin", chosen),))}))
     assert judged.margins.tolist() == (learned.margins + chosen).tolist()
     assert describe_departures(judged).startswith(said)
+
+
+@pytest.mark.parametrize(("stated", "batch_s"), [({}, 4.0), ({"batch_s": 1.5}, 1.5)])
+def test_an_agent_is_fine_tuned_with_batches_as_its_contract_wants_them(stated, batch_s, monkeypatch):
+    asked = []
+    monkeypatch.setattr("models.dqn.training.train", lambda _, loads, how, *more: asked.append(how) or agent(1))
+    contract = Contract(job="orders", latency_target_s=10.0, planning=stated)
+    taught = SimpleNamespace(contract=contract, training_loads=lambda: [None], twin_variants=lambda seed: [])
+    train_in_two_phases(taught, AgentTraining())
+    assert [one.batch_s for one in asked] == [None, batch_s]
 
 
 def held(hours, gain=0.0):
