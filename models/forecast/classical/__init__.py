@@ -1,1 +1,1 @@
-"""ETS, Theta and ARIMA, fitted with statsmodels and run as recursions."""
+"""ETS, Theta and ARIMA, fitted with statsforecast and run as recursions."""
