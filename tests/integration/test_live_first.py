@@ -3,10 +3,13 @@
 import json
 import time
 from collections import Counter
+from contextlib import closing
 from dataclasses import replace
 
 import pytest
+from kafka import KafkaAdminClient
 
+from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.publisher import Publisher
 from tests.fakes import driver
 from tests.fakes.result_tables import standing
@@ -43,6 +46,7 @@ class World:
     def __init__(self, spark, kafka, folder):
         self.spark, self.kafka, self.folder = spark, kafka, folder
         self.table, self.events, self.seen = str(folder / "counts"), [], Counter()
+        self.partitions = list(range(PARTITIONS))
         self.source = {
             "kafka.bootstrap.servers": kafka.bootstrap, "subscribe": kafka.topic("events"),
             "startingOffsets": "earliest", "maxOffsetsPerTrigger": "400", "kafka.fetch.max.wait.ms": "20",
@@ -56,10 +60,16 @@ class World:
             event = f"k{n % 3}", int(at * 1000)
             publisher.send_bytes(
                 "events", None, json.dumps(dict(zip(("key", "at"), event, strict=True))).encode(),
-                partition=len(self.events) % PARTITIONS, timestamp_s=at + late_s,
+                partition=self.partitions[len(self.events) % len(self.partitions)], timestamp_s=at + late_s,
             )  # fmt: skip
             self.events.append(event)
         publisher.close()
+
+    def grow(self):
+        """Add a partition to the topic, to which all events go from now on."""
+        self.partitions = [len(topic_offsets(self.kafka, "events"))]
+        with closing(KafkaAdminClient(bootstrap_servers=self.kafka.bootstrap)) as admin:
+            admin.create_partitions({self.kafka.topic("events"): self.partitions[0] + 1})
 
     def start(self, order="live_first", **options):
         given = {"least_s": 2.0, "ahead_s": 0.0, "rps": 2_000.0, "late_s": LATE_S, **options}
@@ -178,7 +188,8 @@ def test_newest_first_then_the_gaps_and_every_window_is_right_in_the_end(world, 
     shown = world.look()
     assert len(shown) > len(partly) and rounds[0].committed
 
-    # Live goes on; what is straddled is told again, and shown as the gap's round has it.
+    # Live goes on, on a partition more; what is straddled is told again, and shown as the gap's round has it.
+    world.grow()
     now = time.time()
     world.happen(resumed + 0.5, now, each_s=2.0)
     world.live(out)

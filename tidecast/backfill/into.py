@@ -154,10 +154,10 @@ class TableReplays:
             if live is not None and (why := why_open(live, backfill.spec.end)):
                 return why
         why = self.still_open(order)
-        ends = None if why else self.ends(order)
 
         def recompute(windows: DataFrame) -> DataFrame:
-            return self.plan(read_again(self.spark, order, self.source, _first_ms(windows), ends))
+            # Asked behind the round's mark: a partition of which live has told something by then is there.
+            return self.plan(read_again(self.spark, order, self.source, _first_ms(windows), self.ends(order)))
 
         if why:
             told = publish_round(backfill, recompute, self.tolerance, last=False)
@@ -210,8 +210,8 @@ def replay_into(
         tolerance: relative difference up to which doubles count as equal.
         still_open: says why live may yet tell windows of an order's range, "" where it will not; until then they are
             computed again from time to time.
-        ends: says from which offset of each partition on no record is of an order's range, once it is open no more;
-            None: that is not known, and all that came is looked at.
+        ends: says of every partition that is there, at each round, from which offset on no record is of an order's
+            range (`tidecast.replay.source.LATEST`: all that came is looked at); None: of those of the order all is.
         orders: that the job places itself (`Replayable.orders`).
         ranged: the plan of a replay's stream, where that is another function; it is given begin and end of the range,
             too (ms of event time). None of the range's records may be late for it; `plan` then computes tables only.

@@ -21,6 +21,7 @@ from tidecast.recovery.epochs import LiveEpoch, checkpoint_of, read_epochs, writ
 from tidecast.recovery.outage import Asked, begin_epoch
 from tidecast.recovery.positions import Positions
 from tidecast.replay.replayable import Replayable
+from tidecast.replay.source import LATEST
 from tidecast.spark.file_system import refuse_other_file_system
 from tidecast.spark.sensors import Partition
 
@@ -72,8 +73,19 @@ class Recovery:
         orders = tuple(epoch.gap for epoch in self.epochs if not is_filled(table, epoch.gap))
         return replay_into(
             self.records.sparkSession, self.sink.table, plan, broker, self.sink.plan, still_open=self.still_open,
-            ends=lambda order: self._ends.get(order.id), orders=orders, **options,
+            ends=self.ends, orders=orders, **options,
         )  # fmt: skip
+
+    def ends(self, order: ReplayOrder) -> dict[Partition, int] | None:
+        """Return where the records of a gap end, by partition, LATEST until it is known; None for other orders.
+
+        Raises:
+            OSError, RecoveryError: the broker cannot be asked.
+        """
+        if order.id in self._ends or all(epoch.gap.id != order.id for epoch in self.epochs):
+            return self._ends.get(order.id)
+        with Positions(self._source) as positions:
+            return dict.fromkeys(positions.places, LATEST)
 
     def still_open(self, order: ReplayOrder) -> str:
         """Say why windows of a gap may still change; "" once they do not, and for other orders.

@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
 
+LATEST = -1
+"""Spark's word for the end that a partition has when it is read."""
+
+
 def replay_stream(
     spark: SparkSession, order: ReplayOrder, options: Mapping[str, str], folder: Path | None = None
 ) -> DataFrame:
@@ -72,14 +76,17 @@ def read_again(
         order: of the replay.
         options: as in `replay_stream`.
         first_ms: begin of the first window that is to be computed again; None: all of the range.
-        ends: offset by (topic, partition) from which on no record is of the range; None: that is not known.
+        ends: offset by (topic, partition) from which on no record is of the range (LATEST: that is not known), of all
+            partitions that are there: those that were added since are read, too. None: none were.
 
     Raises:
         RecordTableError: the order's table cannot be read.
     """
     open_only = order.open_ms is not None and first_ms is not None and first_ms >= order.open_ms
     places = order.past if order.table else order.open_first if open_only else order.first
-    until = "latest" if ends is None else _offsets({place: max(ends[place], at) for place, at in places.items()})
+    if ends is not None:
+        places = dict.fromkeys(ends, 0) | places
+    until = "latest" if ends is None else _offsets({place: _until(ends[place], at) for place, at in places.items()})
     topic = (
         spark.read.format("kafka").options(**options)
         .option("assign", _assigned(places)).option("startingOffsets", _offsets(places))
@@ -111,6 +118,10 @@ def _offsets(places: Mapping[tuple[str, int], int]) -> str:
 
 def _topics(places: Mapping[tuple[str, int], int]) -> list[str]:
     return sorted({topic for topic, _ in places})
+
+
+def _until(end: int, start: int) -> int:
+    return end if end == LATEST else max(end, start)
 
 
 def _within(place: tuple[str, int], end: int) -> Column:
