@@ -137,6 +137,7 @@ def replayable(launch: Launch, live: StreamingQuery) -> Replayable:
         BrokerError, SettingsError: as `Launch.events`.
     """
     from tidecast.backfill import replay_into_topic
+    from tidecast.backfill.topic.into import WINDOW
 
     def again(events: DataFrame, begin_ms: int, end_ms: int) -> DataFrame:
         # Nothing of the range is late for a replay of it: the watermark stays before its begin.
@@ -145,8 +146,9 @@ def replayable(launch: Launch, live: StreamingQuery) -> Replayable:
 
     kafka = launch.settings.kafka
     source = {**spark_options(kafka), "kafka.fetch.max.wait.ms": "20"}
+    own = rf"(?s)\A{JOB}:.*{WINDOW}"  # others write to the topic, too: what the replay does not count is deleted
     return replay_into_topic(
-        launch.spark, kafka.topic("results"), again, source, live, str(launch.run_dir.resolve() / JOB)
+        launch.spark, kafka.topic("results"), again, source, live, str(launch.run_dir.resolve() / JOB), own
     )  # fmt: skip
 
 

@@ -2,10 +2,14 @@
 
 import pytest
 
+from configs.settings import load
+from pipelines.jobs import word_count
+from pipelines.jobs.launch import Launch
+from pipelines.jobs.windows import JOB, result_key
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.topic.difference import differences, summarise
 from tidecast.backfill.topic.into import WINDOW
-from tidecast.backfill.topic.kept import keep, kept_results
+from tidecast.backfill.topic.kept import keep, kept_results, window_of
 
 pytestmark = pytest.mark.spark
 
@@ -34,6 +38,14 @@ def test_the_newest_result_of_whole_windows_is_kept_and_a_repeated_batch_changes
     assert read(kept_results(spark, tmp_path / "shadow")) == {name("a", 100): "2", name("b@1-2", 110): "ü"}
     take(batch(spark, ("t", name("a", 100), None)), 11)
     assert read(kept_results(spark, tmp_path / "shadow"))[name("a", 100)] is None
+
+
+def test_the_main_jobs_replays_take_its_own_results_and_those_of_no_other_query_on_the_topic(one_partition, tmp_path):
+    launch = Launch(JOB, one_partition, load(kafka={"bootstrap": "nowhere:9092"}), tmp_path, {})
+    start, end = window_of(word_count.replayable(launch, None).start.__self__.window)
+    keys = [result_key(job, "a\nb@1-2", 100, 110) for job in (JOB, "key_estimates", f"not_{JOB}", f"other:{JOB}")]
+    found = one_partition.createDataFrame([(key,) for key in keys], "key string").select("key", start, end)
+    assert [tuple(row) for row in found.where(start.isNotNull()).collect()] == [(keys[0], 100, 110)]
 
 
 def test_a_key_without_a_window_stops_the_replay(one_partition, tmp_path):

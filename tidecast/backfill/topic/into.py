@@ -209,7 +209,9 @@ def replay_into_topic(
         source: options of the Kafka source beside its range: broker and security, for the job's topics and this one.
         live: the running query, whose watermark says which windows are final.
         place: absolute path, shared with the executors; a replay's files lie in `<place>.backfills/<id>/`.
-        window: pattern (Java's) of the records' keys with two groups, the window's begin and end in ms.
+        window: pattern (Java's) of the records' keys with two groups, the window's begin and end in ms. A record of the
+            range whose key matches it and which the replay does not count is deleted: where other queries write to the
+            topic, too, it is to match this one's keys alone.
         output_mode: of the replay's query: `update` for totals, `append` for change logs.
         trigger: from micro-batch to micro-batch.
 
