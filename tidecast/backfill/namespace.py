@@ -22,10 +22,12 @@ from tidecast.spark.file_system import write_whole
 log = logging.getLogger("tidecast")
 
 SPEC, LEASE, SHADOW, CHECKPOINT, KEPT, RANGE = "spec.json", "lease", "shadow", "position", "kept", "range"
+SENT = "sent"
+"""Of one that has begun to send its results to a topic."""
 _EARLIER = "checkpoint"
 """Of a release whose replays merged each micro-batch: neither goes on from the other's, but begins anew."""
 # The spec first: what an interrupted removal leaves is no backfill any more, and goes with the next one of the name.
-WRITTEN = (SHADOW, CHECKPOINT, _EARLIER, KEPT, RANGE)
+WRITTEN = (SHADOW, CHECKPOINT, _EARLIER, KEPT, RANGE, SENT)
 """What a replay writes; it begins without them."""
 ENDED = ".ended"
 """Of all of them: when each one ended, in a file by its id."""

@@ -147,16 +147,16 @@ class Replays:
             self._say(order, query, state, rps, why_none(self._job, rps))
 
     def _cancel(self, order: ReplayOrder) -> None:
-        """Leave nothing behind of a replay, in whatever mode; until control is read a later order of it may come."""
+        """Remove what a replay wrote, in whatever mode; until control is read a later order of it may come."""
         if self._job.mode == "observe" and not self._job.orders_read:
             return
         self._stop(order)
         self._compared.pop(order.id, None)
+        left = "nothing that an earlier run of it wrote is removed: the job was attached without replay="
         if self._replayable is not None:
             self._replayable.turn.take(self)
-            self._replayable.cancel(order)
-        kept = "; nothing that an earlier run of it wrote is removed: the job was attached without replay="
-        self._end(order, "cancelled", "as ordered" + (kept if self._replayable is None else ""))
+            left = self._replayable.cancel(order) or ""
+        self._end(order, "cancelled", "; ".join(filter(None, ("as ordered", left))))
 
     def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
         """All of it is read: begin what follows; one that was compared waits for an order to publish it."""

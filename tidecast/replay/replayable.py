@@ -57,7 +57,8 @@ class Replayable:
         publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
             called again after a failure or a restart, and has to change nothing where it has done its work. It returns
             why it has to be called again some seconds later, or "".
-        cancel: called after a cancelled replay's query has stopped, to remove what it wrote.
+        cancel: called after a cancelled replay's query has stopped, to remove what it wrote. It returns what stays all
+            the same, and what to do, or "".
         compare: returns in words what a publication would change, and changes nothing; None: replays of this job cannot
             be compared. It and `publish` are called in a thread of their own, never both at once for one order.
         orders: that the job places itself as soon as its agent acts, unless they are known.
@@ -72,7 +73,7 @@ class Replayable:
 
     start: Callable[[ReplayOrder], Any]
     publish: Callable[[ReplayOrder], str | None] = lambda order: None
-    cancel: Callable[[ReplayOrder], None] = lambda order: None
+    cancel: Callable[[ReplayOrder], str | None] = lambda order: None
     compare: Callable[[ReplayOrder], str] | None = None
     orders: tuple[ReplayOrder, ...] = ()
     dry_run: Callable[[ReplayOrder], None] | None = None

@@ -293,9 +293,21 @@ def test_an_agent_that_has_ended_publishes_nothing_that_the_next_one_may_publish
 
 def test_a_cancelled_replay_leaves_nothing_behind(replays, tmp_path):
     read(replays, order())
-    replays.of.cancel(order())
+    assert replays.of.cancel(order()) == ""
     assert folders(tmp_path) == [".lock"] and replays.producer.records == []
-    replays.of.cancel(order("never"))
+    assert replays.of.cancel(order("never")) == ""
+
+
+def test_one_that_is_cancelled_after_a_publish_that_was_cut_off_says_so_and_the_next_one_of_its_name_does_not(replays):
+    rows = [("job:a@0-1", 3, b"1", "differs"), ("job:b@0-1", 3, b"2", "differs")]
+    replays.found, replays.producer = Found(rows), Producer(refused={1})
+    read(replays, order())
+    with pytest.raises(BackfillError, match="not all of 2"):
+        replays.of.publish(order())
+    replays.of = dataclasses.replace(replays.of, leases={})  # of the job's next agent
+    assert replays.of.cancel(order()) == "some of its corrected records may be on results: order the range again"
+    read(replays, order())
+    assert replays.of.cancel(order()) == ""
 
 
 def test_results_that_are_no_records_are_refused_and_nothing_of_them_stands_in_the_way(replays, monkeypatch, tmp_path):

@@ -435,6 +435,14 @@ def test_an_order_that_is_done_is_never_met_and_one_that_is_cancelled_before_its
     assert (queries, cancelled) == ([], ["fix"]) and _states(job) == ["cancelled"] and _states(job, "old") == []
 
 
+def test_what_stays_of_a_cancelled_replay_is_said(queries, job):
+    job.orders = {name: _order(name, wanted="cancel") for name in ("cut", "whole")}
+    left = {"cut": "some of it is there", "whole": ""}
+    Replays(job, Replayable(lambda order: queries, cancel=lambda order: left[order.id])).poll()
+    said = {one.id: one.reason for one in job.outbox.of(ReplayProgress)}
+    assert said == {"cut": "as ordered; some of it is there", "whole": "as ordered"}
+
+
 def test_a_range_of_another_topic_than_the_job_reads_fails_and_one_of_a_table_is_the_tables(queries, job):
     strange = {"starts": {"clicks": {"0": 0}}, "ends": {"clicks": {"0": 100}}}
     job.orders = {"fix": _order(most_rps=50.0, **strange)}

@@ -110,10 +110,12 @@ class TopicReplays:
             os.close(lease)
         return ""
 
-    def cancel(self, order: ReplayOrder) -> None:
-        """Remove what an order's replay has written; the topic has nothing of it."""
+    def cancel(self, order: ReplayOrder) -> str:
+        """Remove what an order's replay has written; say so where the topic may have a part of it."""
         self._leave(order.id)
+        sent = (self._own(order.id) / namespace.SENT).exists()
         cancel(self.place, order.id)
+        return f"some of its corrected records may be on {self.topic}: order the range again" if sent else ""
 
     def note_end(self, over: ReplayOrder) -> None:
         """Keep when a replay ended, beside the files of all of them."""
@@ -165,6 +167,7 @@ class TopicReplays:
         try:
             summary = summarise(found, self.window)
             if summary.due:
+                (self._own(order.id) / namespace.SENT).touch()
                 due = found.where("kind <> 'equal'").select("key", "partition", "new")
                 rows = ((key, at, None if new is None else bytes(new)) for key, at, new in due.toLocalIterator())
                 send_corrections(rows, self.topic, self.source, order.id)
@@ -195,9 +198,9 @@ def replay_into_topic(
 
     The live query writes a record under one key per window, of which the last one holds. A replay keeps its results in
     files beside its checkpoint; once the range is read, those that differ from the newest records are sent, each once:
-    a reader sees a window go from old to corrected. A replay that was killed goes on where it was, a cancelled one
-    leaves nothing behind, and a repeated one changes nothing. Only windows that live records change no more are taken:
-    the range has to end by the live query's watermark.
+    a reader sees a window go from old to corrected. A replay that was killed goes on where it was, one that is
+    cancelled before it sends leaves nothing behind, and a repeated one changes nothing. Only windows that live records
+    change no more are taken: the range has to end by the live query's watermark.
 
     Args:
         spark: the live query's session; it needs no Delta. Replays run in a session of their own with its settings.
