@@ -122,7 +122,7 @@ def replays(tmp_path, monkeypatch):
     running = live(progress("1970-01-01T02:00:00.000Z"))
     state.session = Session()
     state.of = into.TopicReplays(
-        state.session, "results", plan, SOURCE, running, tmp_path / "job", into.WINDOW, "update", "1 second"
+        state.session, "results", plan, SOURCE, running, tmp_path / "job", into.WINDOW, "update", "1 second", "1"
     )
     return state
 
@@ -209,6 +209,16 @@ def test_two_replays_of_one_window_are_refused_and_two_beside_each_other_are_not
     replays.of.start(order("before", 0, HOUR))
     with pytest.raises(BackfillError, match="exists with begin"):
         replays.of.start(order("fix", HOUR + 1))
+
+
+def test_what_one_plan_has_read_is_not_gone_on_with_by_another(replays):
+    read(replays, order())
+    replays.of.close()
+    anew = dataclasses.replace(replays.of, version="2")
+    with pytest.raises(BackfillError, match=r"fix .* exists with plan '1', not '2': give another id, or cancel it"):
+        anew.start(order())
+    anew.cancel(order())
+    anew.start(order())
 
 
 def test_only_what_differs_is_sent_where_the_key_is_and_nothing_is_left_behind(replays, tmp_path):

@@ -47,6 +47,7 @@ class TopicReplays:
     window: str
     output_mode: str
     trigger: str
+    version: str
     leases: dict[str, int] = field(default_factory=dict)
 
     def start(self, order: ReplayOrder) -> Any:
@@ -54,12 +55,12 @@ class TopicReplays:
 
         Raises:
             BackfillError: the order has no range of event time, or one that live records may still change or another
-                replay has a part of; the plan makes no records.
+                replay has a part of; it was begun with another plan; the plan makes no records.
             Exception: as pyspark raises it.
         """
         begin_ms, end_ms = _range(order)
         check_final(self.live, end_ms, order.id)
-        begun = self._begin(Spec(order.id, self.topic, begin_ms, end_ms, "", ("key",)))
+        begun = self._begin(Spec(order.id, self.topic, begin_ms, end_ms, self.version, ("key",)))
         try:  # with the lease: a range of a table is copied
             return self._started(order, self._results(order, self._own(order.id) / namespace.RANGE))
         except BaseException:
@@ -192,7 +193,7 @@ class TopicReplays:
 def replay_into_topic(
     spark: SparkSession, topic: str, plan: Callable[[DataFrame, int, int], DataFrame], source: Mapping[str, str],
     live: StreamingQuery, place: str, window: str = WINDOW, output_mode: str = "update",
-    trigger: str = "200 milliseconds",
+    trigger: str = "200 milliseconds", version: str = "",
 ) -> Replayable:  # fmt: skip
     """Return how ranges of a job are read again so that their results correct the records of its live query, exactly.
 
@@ -217,12 +218,16 @@ def replay_into_topic(
             topic, too, it is to match this one's keys alone.
         output_mode: of the replay's query: `update` for totals, `append` for change logs.
         trigger: from micro-batch to micro-batch.
+        version: of the plan: give another one with a plan that computes other results, so that no replay is gone on
+            with that the plan before it began.
 
     Raises:
         BackfillError: Spark looks for `place` on another file system than this process, as on HDFS.
     """
     refuse_other_file_system(spark, BackfillError)
-    made = TopicReplays(own_session(spark), topic, plan, source, live, Path(place), window, output_mode, trigger)
+    made = TopicReplays(
+        own_session(spark), topic, plan, source, live, Path(place), window, output_mode, trigger, version
+    )  # fmt: skip
     return Replayable(
         made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close, made.note_end, made.end_of
     )
