@@ -183,6 +183,15 @@ def remove(table: Path, name: str) -> None:
         own.rmdir()
 
 
+def remove_published(table: Path, name: str) -> None:
+    """Remove what a backfill has made whose results are all out; what cannot be removed goes when it begins anew."""
+    try:
+        with alone(table):
+            remove(table, name)
+    except OSError as error:
+        log.warning("what backfill %s has made beside %s stays until it begins anew: %s", name, table, error)
+
+
 def discard(table: Path, name: str, *parts: str) -> None:
     """Remove parts of what a backfill has made, where they are."""
     for part in parts:

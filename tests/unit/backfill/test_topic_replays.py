@@ -211,6 +211,27 @@ def test_two_replays_of_one_window_are_refused_and_two_beside_each_other_are_not
         replays.of.start(order("fix", HOUR + 1))
 
 
+def test_a_publish_whose_files_cannot_be_removed_is_done_and_the_next_replay_of_its_name_begins_without_them(
+    replays, monkeypatch, caplog
+):
+    replays.found = Found([("job:a@0-1", 3, b"1", "differs")])
+    read(replays, order())
+    own = namespace.folder(replays.of.place, "fix")
+    (own / namespace.CHECKPOINT).mkdir()
+
+    def stuck(path):
+        raise OSError(39, "Directory not empty")
+
+    with monkeypatch.context() as held:
+        held.setattr(namespace.shutil, "rmtree", stuck)
+        assert replays.of.publish(order()) == ""
+    assert len(replays.producer.records) == 1 and not namespace.runs(replays.of.place, "fix")
+    assert "what backfill fix has made" in caplog.text and "Directory not empty" in caplog.text
+    assert (own / namespace.CHECKPOINT).is_dir() and (own / namespace.KEPT).is_dir()
+    replays.of.start(order())
+    assert sorted(path.name for path in own.iterdir()) == [namespace.LEASE, namespace.SPEC]
+
+
 def test_what_one_plan_has_read_is_not_gone_on_with_by_another(replays):
     read(replays, order())
     replays.of.close()

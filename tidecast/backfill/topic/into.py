@@ -105,8 +105,7 @@ class TopicReplays:
             raise BackfillError(f"replay {order.id}: its agent has ended; the job's next one publishes it")
         try:
             self._send(order)
-            with namespace.alone(self.place):  # what it kept is on the topic
-                namespace.remove(self.place, order.id)
+            namespace.remove_published(self.place, order.id)
         finally:
             os.close(lease)
         return ""
@@ -154,6 +153,8 @@ class TopicReplays:
                 check_same(known, spec)
             check_range_is_free(self.place, spec)
             self.leases[spec.name] = namespace.take_lease(self.place, spec.name)
+            if known is None:  # what a removal that was cut off has left is of no replay
+                namespace.discard(self.place, spec.name, *namespace.WRITTEN)
             discard_orphans(self.place, spec.name)
             namespace.write_spec(self.place, spec)
         return known is None
