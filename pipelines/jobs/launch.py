@@ -156,7 +156,7 @@ def fix_first_offsets(
     """Return this run's first offsets of its topics, {topic: {partition: offset}}.
 
     At the run's first call these are the topics' present ends, which are written to `<job>.start.json` in `run_dir`
-    (must exist); later calls return what the file holds.
+    (must exist); later calls return what the file holds, as `first_offsets` does.
 
     Raises:
         BrokerError: no broker, or a topic is not there.
@@ -168,7 +168,20 @@ def fix_first_offsets(
         known = {topic: topic_offsets(settings.kafka, topic) for topic in topics}
         ends = {topic: {p: end for p, (_, end) in places.items()} for topic, places in known.items()}
         write_json(first_offsets_file(run_dir, job), ends)
-    return read_first_offsets(run_dir, job)
+    return first_offsets(settings, run_dir, job, topics)
+
+
+def first_offsets(settings: Settings, run_dir: Path, job: str, topics: Sequence[str]) -> dict[str, dict[int, int]]:
+    """Return the run's first offsets, and 0 for partitions that were added to some of its topics since.
+
+    Spark begins a new checkpoint only where each partition has its offset.
+
+    Raises:
+        BrokerError, OSError, RunFileError, ValueError: as `fix_first_offsets`.
+    """
+    first = read_first_offsets(run_dir, job)
+    there = {topic: dict.fromkeys(topic_offsets(settings.kafka, topic), 0) for topic in topics}
+    return {topic: there.get(topic, {}) | places for topic, places in first.items()}
 
 
 def damaged_file(file: Path, error: ValueError, otherwise: str) -> str:

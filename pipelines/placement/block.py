@@ -22,7 +22,7 @@ from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.measured import CATCH_UP, Measure, Placement
 from models.placement.plan.shares import most_executors
 from models.placement.rates import rates_of
-from pipelines.jobs.launch import Launch, read_first_offsets
+from pipelines.jobs.launch import Launch, first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.restarts.same_topics import refuse_other_topics
 from pipelines.jobs.running import attach_agent, finish_query
@@ -79,7 +79,7 @@ def run_block(argv: list[str] | None = None) -> int:
         settings = block_settings(settings, topology)
         # Its agent comes late; until then Spark would take executors that a pool has for other queries.
         spark = cluster_session(f"tidecast {args.name}", settings, begun, grows=False)
-        start = read_first_offsets(folder.path, topology.name)
+        start = first_offsets(settings, folder.path, topology.name, list(epoch.block.reads.values()))
         launch = Launch(args.name, spark, settings, epoch.folder, start)
         log = ProgressLog(epoch.folder, args.name, spark.sparkContext, LOGGED_BYTES)
         spark.streams.addListener(listener_of(log))

@@ -129,10 +129,10 @@ def _gap_order(
     opens: Mapping[Partition, int],
 ) -> ReplayOrder:  # fmt: skip
     return ReplayOrder(
-        f"gap-{number}", asked.job, waiting.noted_s, "run", _by_topic(starts), _by_topic(waiting.ends),
+        f"gap-{number}", asked.job, waiting.noted_s, "run", by_topic(starts), by_topic(waiting.ends),
         most_rps=asked.rps, task_s=asked.task_s, begin_ms=span.begin, end_ms=span.end,
         holds=version_of(number, 0) - 1, open_ms=span.open_from,
-        open_starts=_by_topic({place: max(at, starts[place]) for place, at in opens.items()}),
+        open_starts=by_topic({place: max(at, starts[place]) for place, at in opens.items()}),
     )  # fmt: skip
 
 
@@ -185,7 +185,8 @@ def _starts(
     return {place: max(first, begins[place]) for place, first in at.items()}
 
 
-def _by_topic(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
+def by_topic(offsets: Mapping[Partition, int]) -> dict[str, dict[str, int]]:
+    """Return {topic: {partition: offset}} of offsets by partition."""
     found: dict[str, dict[str, int]] = {}
     for (topic, part), at in sorted(offsets.items()):
         found.setdefault(topic, {})[str(part)] = at

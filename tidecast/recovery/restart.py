@@ -18,7 +18,7 @@ from tidecast.merge.sink import MergeSink
 from tidecast.orders import ReplayOrder, later_than
 from tidecast.recovery.checkpoint import RecoveryError, read_committed
 from tidecast.recovery.epochs import LiveEpoch, checkpoint_of, read_epochs, write_epochs
-from tidecast.recovery.outage import Asked, begin_epoch
+from tidecast.recovery.outage import Asked, begin_epoch, by_topic
 from tidecast.recovery.positions import Positions
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import LATEST
@@ -167,7 +167,11 @@ def recover(
     options = dict(source)
     if epochs:
         options = {name: value for name, value in source.items() if name.lower() not in _STARTS}
-        options["startingOffsets"] = json.dumps(epochs[-1].gap.ends)
+        first = epochs[-1].gap.past
+        if read_committed(checkpoint_of(root, epochs)) is None:  # Spark begins it only where each partition has its own
+            with Positions(source) as positions:
+                first = dict.fromkeys(positions.places, 0) | first
+        options["startingOffsets"] = json.dumps(by_topic(first))
         sink = replace(sink, epoch=epochs[-1].number, whole_from=epochs[-1].whole_from)
     records = spark.readStream.format("kafka").options(**options).load()
     return Recovery(records, sink, checkpoint_of(root, epochs), tuple(epochs), text, source)

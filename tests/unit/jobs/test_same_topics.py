@@ -96,6 +96,19 @@ def test_a_run_is_moved_away_also_where_hadoops_configuration_has_its_checkpoint
     assert launch.move_away(run) == aside
 
 
+def test_a_partition_that_was_added_since_the_first_start_is_a_runs_from_its_first_record_on(tmp_path, monkeypatch):
+    """Spark begins a new checkpoint only where each partition of the topic has its offset."""
+    there = {"events": {0: (0, 7)}, "results": {0: (0, 3)}}
+    monkeypatch.setattr(launch, "topic_offsets", lambda kafka, topic: there[topic])
+    settings = Settings(kafka=KAFKA)
+    assert fix_first_offsets(settings, tmp_path, "orders", TOPICS) == {"events": {0: 7}, "results": {0: 3}}
+    there["events"] = {0: (2, 20), 1: (0, 9)}
+    again = fix_first_offsets(settings, tmp_path, "orders", TOPICS)
+    assert again == {"events": {0: 7, 1: 0}, "results": {0: 3}}
+    source = launch.Launch("orders", None, settings, tmp_path, again).source("events")
+    assert json.loads(source["startingOffsets"]) == {"t.events": {"0": 7, "1": 0}}
+
+
 def test_a_full_disk_leaves_no_file_of_the_first_start(tmp_path, ids, monkeypatch):
     ends = {"events": {0: (0, 7)}, "results": {0: (0, 3)}}
     monkeypatch.setattr(launch, "topic_offsets", lambda kafka, topic: ends[topic])

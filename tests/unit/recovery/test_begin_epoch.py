@@ -20,6 +20,8 @@ A, B = ("events", 0), ("events", 1)
 class Topic:
     """A record a second on each of two partitions for an hour up to now, as far as the topic still holds them."""
 
+    places = (A, B)
+
     def __init__(self, dropped=0):
         self.now, self.dropped, self.newest = time.time(), dropped, 3_600
 
@@ -54,6 +56,18 @@ class HalfEmptied(Topic):
 
     def at(self, wall_s, ends):
         return super().at(wall_s, ends) | {B: ends[B]}
+
+
+class Grown(Topic):
+    """A partition more, on which nothing has come yet."""
+
+    places = (A, B, ("events", 2))
+
+    def ends(self):
+        return super().ends() | {("events", 2): 0}
+
+    def begins(self):
+        return super().begins() | {("events", 2): 0}
 
 
 class Sessionless:
@@ -93,6 +107,7 @@ def known(monkeypatch):
         "committed": Committed(9, time.time() - 600, {A: 3_000, B: 3_100}, int((time.time() - 660) * 1000)),
     }  # fmt: skip
     monkeypatch.setattr(outage, "Positions", lambda source: found["topic"])
+    monkeypatch.setattr("tidecast.recovery.restart.Positions", lambda source: found["topic"])
     monkeypatch.setattr(outage, "read_form", lambda spark, table: found["form"])
     monkeypatch.setattr(outage, "_window_ms", lambda spark, table: found["window"])
     monkeypatch.setattr("tidecast.recovery.restart.read_committed", lambda checkpoint: found["committed"])
@@ -152,6 +167,19 @@ def test_a_driver_that_is_killed_before_its_first_batch_waits_no_second_time(kno
     made, asked = start(tmp_path)
     assert len(made.epochs) == 1 and made.sink.epoch == 1 and "0 records wait" in made.text
     assert asked["startingOffsets"] == '{"events": {"0": 3600, "1": 3600}}'
+
+
+def test_a_partition_that_was_added_before_its_first_batch_is_lives_from_its_first_record_on(known, tmp_path):
+    """Spark begins a new checkpoint only where each partition of the topic has its offset."""
+    start(tmp_path)
+    known |= {"committed": None, "topic": Grown()}
+    made, asked = start(tmp_path, order="in_order")
+    assert made.checkpoint == tmp_path / "live.1"
+    assert json.loads(asked["startingOffsets"]) == {"events": {"0": 3600, "1": 3600, "2": 0}}
+    again, asked = start(tmp_path)
+    assert len(again.epochs) == 1 and json.loads(asked["startingOffsets"])["events"]["2"] == 0
+    known |= {"committed": Committed(0, time.time(), {A: 3_600, B: 3_600}, 0), "topic": None}
+    start(tmp_path, order="in_order")  # goes on by its checkpoint, and asks nobody
 
 
 def test_a_second_outage_before_its_first_batch_takes_no_outage_for_the_lateness_of_records(known, tmp_path):
