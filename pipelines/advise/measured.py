@@ -11,9 +11,9 @@ from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import Floats, parallelism
 from models.twin.advice.facts import BatchTimes, Facts, summarise_times
+from models.twin.advice.serve import produced_s
 from models.twin.calibration.fit import UnfinishedFitError, fit_job
 from models.twin.calibration.measurements import MeasuredBatches, Startups
-from models.twin.contract.tried import produced_s
 from models.twin.sim.job import TwinJob
 from pipelines.backtest.fit.from_lake import measurements_from_rows
 

@@ -29,7 +29,7 @@ class Cost:
     """What serving a load came to in the twin.
 
     Attributes:
-        late: share of the seconds that were late.
+        late: share of the seconds of production that were late, as a promise counts them.
         executor_s: executor-seconds, from the request of an executor on.
         p99_s: seconds within which 99 % of the seconds' slowest records came out.
     """
@@ -88,6 +88,16 @@ def act(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -> 
     return simulate(jobs, load, build_steered(POLICY, contract), looks_of(contract), np.arange(SEEDS), ahead)
 
 
+def produced_s(arrived: Floats) -> int:
+    """Return the seconds in which anything was produced, at least 1, of (T + 1,) records before each second."""
+    return max(int(np.count_nonzero(np.diff(arrived) > 0)), 1)
+
+
+def late_shares(found: SimOutcome, arrived: Floats) -> Floats:
+    """Return (runs,) shares of the seconds of production that were late, of runs that `act` served the load to."""
+    return found.violation * ((len(arrived) - 1) / produced_s(arrived))
+
+
 def serve(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -> Cost:
     """Return what `act` comes to, means over its runs.
 
@@ -95,4 +105,5 @@ def serve(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -
         TwinError: as `act`.
     """
     found = act(job, contract, arrived, ahead)
-    return Cost(float(found.violation.mean()), float(found.executor_s.mean()), float(found.p99_s.mean()))
+    late = float(late_shares(found, arrived).mean())
+    return Cost(late, float(found.executor_s.mean()), float(found.p99_s.mean()))

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from configs.contract import Contract
 from models.policy.core.capacity import Floats
-from models.twin.advice.serve import act, hear_last_value
+from models.twin.advice.serve import act, hear_last_value, late_shares
 from models.twin.sim.given import Foresight
 from models.twin.sim.job import TwinJob
 
@@ -42,11 +40,6 @@ class ContractOutcome:
         return self.late_share <= self.contract.error_budget
 
 
-def produced_s(arrived: Floats) -> int:
-    """Return the seconds in which anything was produced, at least 1, of (T + 1,) records before each second."""
-    return max(int(np.count_nonzero(np.diff(arrived) > 0)), 1)
-
-
 def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Foresight | None = None) -> ContractOutcome:
     """Serve a load under the shipped policy, steered by a contract's promise; equal seeds give equal futures.
 
@@ -64,6 +57,5 @@ def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Fore
         twin, least=bounds.min, most=bounds.max, cores=bounds.cores, latency_target_s=contract.latency_target_s
     )
     found = act(job, contract, arrived, ahead or hear_last_value(arrived, contract))
-    seconds = len(arrived) - 1
-    late = found.violation * (seconds / produced_s(arrived))
-    return ContractOutcome(contract, late, found.executor_s, int(found.targets.max()), seconds)
+    late = late_shares(found, arrived)
+    return ContractOutcome(contract, late, found.executor_s, int(found.targets.max()), len(arrived) - 1)

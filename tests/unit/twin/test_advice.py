@@ -112,6 +112,12 @@ def test_where_nothing_keeps_the_promise_another_promise_is_named():
     assert found.budget is not None and 0.5 < found.budget <= found.now.late
 
 
+def test_a_load_that_rests_half_of_the_time_is_late_by_its_seconds_of_production():
+    rests = np.concatenate([waves(400), np.full(600, waves(400)[-1])])
+    found = choose_advice(replace(JOB, latency_target_s=0.1), contract(), rests, NOTHING, 12)
+    assert found.now.late == found.budget == 1
+
+
 def test_a_load_too_short_for_a_forecast_says_how_long_it_must_be():
     with pytest.raises(TwinError, match=r"3 s of load: \d+ are needed"):
         hear_last_value(np.arange(4.0), contract())
