@@ -14,7 +14,6 @@ import numpy as np
 from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.elastic.ahead import downstream, reaching
-from models.placement.elastic.offload import known_number
 from models.placement.elastic.reaching import most_reaching, slot_rps
 from models.placement.graph import Floats
 from models.placement.plan.applications import applications_of
@@ -148,11 +147,12 @@ class ForecastRelay:
     def _note_rate(self, said: Decision, later: list[LaterQuery]) -> None:
         """Follow how many times as many records reach the later queries as is stated for what reaches the first ones.
 
-        Only rates of one time tell: a decision that stays as it is is not written again.
+        Only rates of one time tell: a decision that stays as it is is not written again. One without metrics has none.
         """
-        if (rps := known_number(said.inputs.get("arrival_rps"))) is None:
+        now_s, rps = said.wall_time, said.inputs.get("arrival_rps")
+        if isinstance(rps, bool) or not isinstance(rps, int | float) or not 0 <= rps < math.inf:
+            self._seen.pop(said.job, None)
             return
-        now_s = said.wall_time
         self._seen[said.job] = now_s, rps
         for query in later:
             names = [query.job, *query.firsts]

@@ -140,6 +140,22 @@ def test_the_rates_that_the_autoscaler_has_seen_take_the_place_of_the_stated_one
     assert series[-1] == pytest.approx(45.0, rel=1e-3)
 
 
+def test_a_decision_without_metrics_is_no_rate_and_a_rate_of_nothing_is_one(broker, clock):
+    relay = ForecastRelay(load(), TWO_SOURCES, lambda: APART)
+
+    def told(wall_s, **inputs):
+        rates = {"clean": {"arrival_rps": 600.0}, "check": {"arrival_rps": 100.0}, "match": inputs}
+        decided = [replace(decision(job=f"shop.{job}", **said), wall_time=wall_s) for job, said in rates.items()]
+        broker.sent, broker.coming = [], [*decided, forecast("shop.check", first=40.0), forecast("shop.clean")]
+        relay.step()
+        return [made.quantiles[0][0] for _, key, made in broker.sent if key == "shop.match"][-1]
+
+    assert told(1e9) == told(1e9 + 10, arrival_rps=None) == told(1e9 + 20) == pytest.approx(90.0)
+    assert told(1e9 + 30, arrival_rps=400.0) == pytest.approx(90.0)  # as stated
+    assert told(1e9 + 40) == pytest.approx(90.0)  # what was seen before it fell silent is none of now
+    assert told(1e9 + 50, arrival_rps=0.0) < 90.0
+
+
 def test_rates_that_say_nothing_of_later_queries_send_nothing_on(broker):
     silent = ADVERTS.model_copy(update={"sources": {"events": ADVERTS.sources["events"].model_copy(update={"rps": 0})}})
     assert later_queries(silent, TWO) == []
