@@ -29,9 +29,10 @@ def spectral_blocks(graph: Dag, blocks: int, seed: int) -> Integers:
     both = coo_array((np.tile(graph.flow, 2), ends), shape=(graph.size, graph.size)).tocsr()
     root = 1 / np.sqrt(np.maximum(np.asarray(both.sum(axis=1)), 1e-12))
     scaled = both.multiply(root[:, None]).multiply(root[None, :]).tocsr()
-    begin = np.random.default_rng(seed).random(graph.size)
+    random = np.random.default_rng(seed)  # also of the vectors that go on where there are few distinct eigenvalues
+    begin = random.random(graph.size)
     try:
-        _, vectors = eigsh(scaled, k=blocks, which="LA", v0=begin, tol=TOLERANCE)
+        _, vectors = eigsh(scaled, k=blocks, which="LA", v0=begin, tol=TOLERANCE, rng=random)
     except ArpackError:  # as of a graph without flow
         return np.zeros(0, np.int64)
     rows = vectors / np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)

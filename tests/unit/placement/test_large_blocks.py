@@ -14,7 +14,7 @@ from models.placement.partition.large import finish_blocks, partition_large
 from models.placement.partition.multilevel import split_by_coarsening
 from models.placement.partition.relax import draw_back, push_onward, relax
 from models.placement.partition.smooth import order_by, smooth_order, smooth_values
-from models.placement.partition.spectral import rank_blocks
+from models.placement.partition.spectral import rank_blocks, spectral_blocks
 from pipelines.bench.placement.graphs import FAMILIES, large_graph, random_graph
 
 
@@ -81,6 +81,13 @@ def test_blocks_are_ranked_so_that_least_leads_back(seed):
 
     assert back(place) == min(back(order) for order in itertools.permutations(range(4)))
     assert sorted(rank_blocks(graph, np.arange(12) % 13, 13).tolist()) == list(range(13))
+
+
+@pytest.mark.parametrize("edges", [[(2 * v, 2 * v + 1, 1) for v in range(60)], [(0, v, 1) for v in range(1, 60)]])
+def test_equal_seeds_give_equal_blocks_where_few_eigenvalues_are_distinct(edges):
+    graph = Dag.build([1] * (max(head for _, head, _ in edges) + 1), edges)
+    found = [spectral_blocks(graph, 4, seed=1).tolist() for _ in range(4)]
+    assert found == found[:1] * 4
 
 
 @given(st.integers(0, 500))
