@@ -66,9 +66,9 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
     "backfill.end": (Touched(topics=("control",)), Touched(topics=("control",))),
     "plan_placement.plan": (Touched(topics=("metrics",)), _NOTHING),
     "plan_placement.learn": (Touched(topics=("metrics",)), Touched(models=("placement", "performance"))),
-    "plan_placement.propose": (_PLACEMENT, _NOTHING),
+    "plan_placement.propose": (Touched(topics=("metrics",), models=("placement",)), _NOTHING),
     "plan_placement.differs": (_NOTHING, _NOTHING),
-    "plan_placement.apply": (_NOTHING, _NOTHING),
+    "plan_placement.apply": (Touched(topics=("metrics",)), _NOTHING),
 }  # fmt: skip
 """What is read and written, by DAG and task; a test demands that all tasks are here."""
 

@@ -97,6 +97,11 @@ found = {
         "of one": begun("plan_placement.learn", {"topology": "adverts"}),
     },
     "all jobs": JOBS,
+    "plans by metrics": [
+        name.partition(".")[2]
+        for name, (reads, _) in lineage.TASKS.items()
+        if name.startswith("plan_placement.") and "metrics" in reads.topics
+    ],
     "others' tasks": {"untouched": untouched, "by their extractor": delegated},
     "versions": [version(TABLE, {"metrics": {"version": 3}}), version(MODEL, {"job": "a", "version": "7"})],
     "no version": [

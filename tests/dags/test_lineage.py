@@ -158,6 +158,11 @@ def test_a_task_that_names_no_topology_yet_is_told_of_no_model_of_one(named):
     assert named["begun"]["of one"] == ["adverts-placement", "adverts-performance"]
 
 
+def test_what_looks_at_a_running_job_reads_its_metrics(named):
+    """A proposal is made of the last minutes, and what is put on trial is judged by those just before."""
+    assert named["plans by metrics"] == ["plan", "learn", "propose", "apply"]
+
+
 def test_tasks_of_other_people_are_not_looked_at_and_keep_their_extractor(named):
     assert named["others' tasks"] == {
         "untouched": [True, True, True],
