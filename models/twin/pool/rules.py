@@ -88,7 +88,7 @@ def split_by(parts: Floats, cores: int) -> list[int]:
     """Return whole cores by (J,) parts, at least 1 each, that come to all of J or more cores (largest remainders)."""
     exact = parts / parts.sum() * cores
     shares = np.maximum(np.floor(exact), 1.0)
-    for at in np.argsort(-(exact - np.floor(exact)), kind="stable"):
+    for at in np.argsort(shares - exact, kind="stable"):
         if shares.sum() < cores:
             shares[at] += 1
     while shares.sum() > cores:

@@ -49,6 +49,7 @@ def test_who_has_waited_longest_is_served_first():
 def test_shares_come_to_all_cores_and_each_has_one():
     assert split_by(np.array([6.0, 3.0, 3.0]), 8) == [4, 2, 2]
     assert split_by(np.array([100.0, 1.0, 1.0]), 4) == [2, 1, 1]
+    assert split_by(np.array([0.9, 1.55, 1.55]), 4) == [1, 2, 1]  # who gets a core in place of a part has no remainder
 
 
 def test_the_best_shares_in_hindsight_are_those_of_a_search_over_all():
