@@ -61,6 +61,11 @@ class Load:
         """(runs,) second from which on each run counts."""
         return np.zeros(len(self.row), np.int64) if self.counts is None else self.counts[self.row]
 
+    def produced_s(self, begin: int, end: int) -> Floats:
+        """Return (runs,) seconds of `begin` to `end` in which anything was produced."""
+        rises = self.arrived[:, begin + 1 : end + 1] > self.arrived[:, begin:end]
+        return np.count_nonzero(rises, axis=1).astype(float)[self.row]
+
 
 class Foresight(NamedTuple):
     """The forecasts that a policy receives, one per decision.

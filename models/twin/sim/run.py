@@ -137,10 +137,11 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
     so_far = load.arrived[load.row, now]
     lag, new = so_far - x["done"], so_far if now else load.arrived[load.row, 1]
     known = table[:, KNOWN] = measure_shares(table[:, SUMS], table[:, KNOWN], x["ended_at"] > -np.inf, lag)
-    since_s = float(max(min(looks.every_s, now), 1))
+    before, until = max(now - looks.every_s, 0), max(now, 1)
+    since_s, counted_s = float(until - before), load.produced_s(before, until)
     late_s, x["read"] = np.maximum(x["over"] - x["read"], 0.0), x["over"]
     return View(
-        now_s=float(now), since_s=since_s, late_s=late_s, counted_s=np.full(len(lag), since_s),
+        now_s=float(now), since_s=since_s, late_s=late_s, counted_s=counted_s,
         arrival_rps=(new - load.arrived[load.row, start]) / max(now - start, 1),
         lag_records=lag, processed_rps=known[:, 0], busy=known[:, 1], busiest=known[:, 1], in_batch=known[:, 2],
         batch_s=np.where(x["batches"] > 0, x["batch_s"] / np.maximum(x["batches"], 1), np.nan),

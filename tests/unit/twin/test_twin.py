@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pytest
@@ -79,6 +79,25 @@ def test_a_batch_per_second_takes_overhead_and_work() -> None:
     assert seen(found, "lag") == pytest.approx(10.0)
     assert found.violation[0] == (SECONDS - 1) / SECONDS  # the last second's records have waited for 1 s at the end
     assert run(replace(JOB, most=1, latency_target_s=1.7), [10.0] * SECONDS, (1,)).violation[0] == 0
+
+
+@dataclass(frozen=True)
+class Counting(Told):
+    """Notes the seconds of production that it is told of at each look."""
+
+    counted: list[list[float]] = field(default_factory=list)
+
+    def decide(self, memory: Memory, view: View) -> tuple[Memory, Choice]:
+        self.counted.append(view.counted_s.tolist())
+        return super().decide(memory, view)
+
+
+def test_a_promise_is_steered_by_seconds_of_production_as_a_live_jobs_is() -> None:
+    always, rests = [10.0] * 20, [3.0, 0.0, 0.0, 1.0, 0.0] * 2 + [0.0] * 5 + [5.0] * 5
+    load = Load(np.cumsum([[0.0, *always], [0.0, *rests], [0.0, 0.0, *rests[1:]]], axis=1), np.array([2, 0, 1, 1]))
+    told = Counting((1,))
+    simulate(stack([JOB] * 4), load, told, Looks(every_s=EVERY_S), np.arange(4))
+    assert told.counted == [[0, 1, 1, 1], [1, 5, 2, 2], [2, 5, 2, 2], [0, 5, 0, 0]]
 
 
 def test_an_idle_job_takes_up_what_came_at_its_next_trigger() -> None:
