@@ -39,9 +39,11 @@ _PACKED = struct.Struct(f"<d{len(Point._fields)}f")
 class PackedHistory:
     """Points at most `most` steps of `step_s` seconds back from the newest one, each the summary of its step.
 
+    Older ones are kept, unseen, while they are among the newest `most`: a clock that jumped ahead may be set back.
+
     Attributes:
         step_s: seconds of a step, above 0.
-        most: number of steps before the open one whose points are kept.
+        most: number of closed points that are kept, and of steps before the newest point whose points are shown.
         packed: closed points, oldest first: the beginning of the step (epoch seconds) and the point's fields.
         step: number of the step that is open; None before the first point.
         added: points in it.
@@ -59,10 +61,8 @@ class PackedHistory:
         """Return the history with a point at a wall time in epoch seconds; one before the open step is left out."""
         step = math.floor(at / self.step_s)
         if self.step is None or step > self.step:
-            closed, old = self.packed + self._pack(), 0
-            while old < len(closed) and _PACKED.unpack_from(closed, old)[0] < (step - self.most) * self.step_s:
-                old += _PACKED.size
-            return replace(self, packed=closed[old:], step=step, added=1, open=point)
+            closed = (self.packed + self._pack())[-self.most * _PACKED.size :]
+            return replace(self, packed=closed, step=step, added=1, open=point)
         if step < self.step:
             return self
         return replace(self, added=self.added + 1, open=_summary(self.open, self.added, point))
@@ -76,8 +76,8 @@ class PackedHistory:
     @property
     def oldest(self) -> float | None:
         """Wall time at which the oldest point begins, epoch seconds; None before the first point."""
-        packed = self.packed + self._pack()
-        return _PACKED.unpack_from(packed)[0] if packed else None
+        points = self._points()
+        return points[0][0] if points else None
 
     def columns(self, after: float = -math.inf) -> list[list[float | None]]:
         """Return the points of the steps that begin after a wall time (epoch seconds), a list per column, oldest first.
@@ -90,13 +90,17 @@ class PackedHistory:
             after = -math.inf
         columns: list[list[float | None]] = [[] for _ in range(1 + len(Point._fields))]
         before = math.inf
-        for at, *fields in _PACKED.iter_unpack(self.packed + self._pack()):
+        for at, *fields in self._points():
             if at > after:
                 if at - before > GAP * self.step_s:
                     _append(columns, before + self.step_s, [NAN] * len(fields))
                 _append(columns, at, fields)
                 before = at
         return columns
+
+    def _points(self) -> list[tuple[float, ...]]:
+        points = list(_PACKED.iter_unpack(self.packed + self._pack()))
+        return [point for point in points if point[0] >= points[-1][0] - self.most * self.step_s]
 
     def _pack(self) -> bytes:
         return b"" if self.step is None else _PACKED.pack(self.step * self.step_s, *self.open)

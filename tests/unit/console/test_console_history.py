@@ -30,13 +30,24 @@ def test_it_keeps_so_many_closed_steps_and_the_open_one():
     assert column(history, "arrival_rps", after=7.5) == [8.0, 9.0]
 
 
-def test_after_a_gap_it_keeps_no_more_time_than_without_one():
+def test_after_a_gap_it_shows_no_more_time_than_without_one():
     history = PackedHistory(10.0, 6)
     for at in (0.0, 10.0, 20.0, 30.0, 70.0, 80.0):
         history = history.add(at, Point(1.0))
     assert history.oldest == 20.0
     assert history.columns()[0] == [20.0, 30.0, 70.0, 80.0]
     assert history.add(1000.0, Point(1.0)).columns()[0] == [1000.0]
+
+
+def test_one_point_of_a_clock_that_jumped_ahead_costs_nothing_once_it_is_set_back():
+    history = PackedHistory(10.0, 6)
+    for at in (0.0, 10.0, 20.0, 30.0, 40.0, 50.0):
+        history = history.add(at, Point(1.0))
+    ahead = history.add(1e5, Point(1.0))
+    assert (ahead.oldest, ahead.columns()[0]) == (1e5, [1e5])
+    back = ahead.until(60.0)
+    assert (back.oldest, back.columns()[0]) == (0.0, [0.0, 10.0, 20.0, 30.0, 40.0, 50.0])
+    assert back.add(70.0, Point(1.0)).columns()[0] == [10.0, 20.0, 30.0, 40.0, 50.0, 70.0]
 
 
 def test_a_point_before_the_open_step_is_left_out():
