@@ -37,6 +37,7 @@ class JobSeen(NamedTuple):
         rejects: the newest ones that name it.
         since: wall time (epoch seconds) of the oldest metrics, of any job, that were looked at; None: there are none.
         unsigned: (topic, why its agent refuses the newest record there) of topics of which that is so.
+        unchecked: why signatures are not checked, though a file of keys is set; None: they are, or none is set.
     """
 
     sample: MetricSample | None = None
@@ -46,10 +47,13 @@ class JobSeen(NamedTuple):
     rejects: tuple[Reject, ...] = ()
     since: float | None = None
     unsigned: tuple[tuple[str, str], ...] = ()
+    unchecked: str | None = None
 
 
 def see_job(kafka: Kafka, job: str) -> JobSeen:
     """Read what the topics hold of a job now; of one with a signing key what is not signed counts for nothing.
+
+    Where the file of keys cannot be read, as by people who may only look, nothing is checked.
 
     Raises:
         BrokerError, ValueError: no broker is set or answers, or a topic is not there; an unknown security option.
@@ -57,17 +61,24 @@ def see_job(kafka: Kafka, job: str) -> JobSeen:
     decisions, rejects = deque[Decision](maxlen=SHOWN), deque[Reject](maxlen=SHOWN)
     unsigned: dict[str, str] = {}
     found: dict[str, Any] = {"decisions": decisions, "rejects": rejects, "unsigned": unsigned}
-    since = {topic: _read(kafka, topic, newest, found, job) for topic, newest in NEWEST.items()}
+    signer, unchecked = Signer.of(kafka), None
+    try:
+        signer.check_file()
+    except SettingsError as error:
+        signer, unchecked = Signer(None), f"{error}"
+    since = {topic: _read(kafka, topic, newest, found, job, signer) for topic, newest in NEWEST.items()}
     for topic, kind in (("metrics", "sample"), ("heartbeats", "beat")):
         if kind not in found:
-            since[topic] = _read(kafka, topic, DEEP, found, job)
+            since[topic] = _read(kafka, topic, DEEP, found, job, signer)
     said = tuple(decisions), found.get("beat"), found.get("mode"), tuple(rejects)
-    return JobSeen(found.get("sample"), *said, since["metrics"], tuple(unsigned.items()))
+    return JobSeen(found.get("sample"), *said, since["metrics"], tuple(unsigned.items()), unchecked)
 
 
-def _read(kafka: Kafka, topic: str, newest: int | None, found: dict[str, Any], job: str) -> float | None:
+def _read(
+    kafka: Kafka, topic: str, newest: int | None, found: dict[str, Any], job: str, signer: Signer
+) -> float | None:
     """Take what a topic's newest records say of a job; return when the oldest of them was written."""
-    oldest, signer = None, Signer.of(kafka)
+    oldest = None
     for record in read_records(kafka, topic, newest):
         oldest = record.timestamp if oldest is None else min(oldest, record.timestamp)
         try:
@@ -137,6 +148,8 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
         now: wall time, epoch seconds.
     """
     lines = [f"contract: {contract}"] if isinstance(contract, str) else []
+    if seen.unchecked is not None:
+        lines.append(f"signatures are not checked: {seen.unchecked}")
     lines += [f"the newest of {kafka.topic(topic)} for it counts for nothing: {why}" for topic, why in seen.unsigned]
     lines += _measured(job, seen, contract, kafka, now)
     if seen.mode is not None:

@@ -111,6 +111,21 @@ def test_of_a_job_with_a_key_what_is_not_signed_counts_for_nothing_and_is_named(
     assert "a person has said: freeze" in rest
 
 
+def test_who_cannot_read_the_file_of_keys_sees_what_is_there_and_that_nothing_is_checked(monkeypatch, tmp_path):
+    kafka = Kafka(prefix="acme.", signing_keys=tmp_path / "keys.yaml")
+    word = Control("orders", NOW, mode="freeze")
+    topics = {"decisions": ("orders", DECISION), "heartbeats": ("orders", BEAT), "control": (mode_key("orders"), word)}
+
+    def read(kafka, topic, newest):
+        return [Record(topic, 0, 1, key, encode(one), NOW) for at, (key, one) in topics.items() if at == topic]
+
+    monkeypatch.setattr(shown, "read_records", read)
+    seen = see_job(kafka, "orders")
+    assert (seen.decisions, seen.beat, seen.mode, seen.unsigned) == ((DECISION,), BEAT, "freeze", ())
+    first, *_ = describe_job("orders", seen, CONTRACT, kafka, NOW)
+    assert first.startswith(f"signatures are not checked: kafka.signing_keys={kafka.signing_keys}: No such file")
+
+
 def test_a_contract_that_is_not_there_is_said_with_its_file(tmp_path):
     from configs.settings import load
 
