@@ -62,6 +62,8 @@ class Supervisor:
         """End the drivers of a cluster that has another master, which gives them no executors: `look` starts them."""
         for name, known in self._blocks.items():
             if known.epoch.block.cluster == cluster and self._runs(name):
+                known.since_s = known.worked_s = None  # it ends by no failure of its own
+                self._say(f"{name}: begins anew on {cluster}, which has another master")
                 with suppress(subprocess.TimeoutExpired):  # it was killed, and ends some time
                     self._home.end(name, STOP_S)
 
@@ -71,11 +73,8 @@ class Supervisor:
 
     def settled(self) -> bool:
         """Return whether every block works where it is wanted, as of the last look."""
-        return all(
-            (known := self._blocks.get(block.name)) is not None and is_as_wanted(known.epoch, block)
-            and known.worked_s is not None
-            for block in self._wanted()
-        )  # fmt: skip
+        work = {name: known.epoch for name, known in self._blocks.items() if known.worked_s is not None}
+        return all(block.name in work and is_as_wanted(work[block.name], block) for block in self._wanted())
 
     def look_at(self, block: BlockApplication) -> None:
         """See to one block, as it is wanted; waits for nothing but the end of one that moves.

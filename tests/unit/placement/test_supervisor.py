@@ -463,7 +463,25 @@ def test_queries_of_a_cluster_with_another_master_begin_anew_there_and_those_els
     job.supervisor.end_on("west")
     job.looks(2)
     assert job.home.spawned[2:] == [(SECOND, "west", 1)] and job.state(SECOND) == ["west", "west"]
-    assert first.running() and "started again in 0 s" in job.said[-2] and job.supervisor.settled()
+    assert first.running() and "begins anew on west, which has another master" in job.said[-2]
+    assert job.supervisor.settled()
+
+
+@pytest.mark.parametrize("begins", [False, True])
+def test_one_that_has_done_no_batch_yet_stays_on_its_cluster_when_that_has_another_master(job, begins):
+    job.supervisor.start()
+    job.batch(SECOND, 0)
+    if begins:
+        job.home.slow.add(SECOND)
+    job.wants("count", "west")
+    job.looks(2)
+    assert job.supervisor.starting() == begins
+    job.batch(SECOND, 1, done=False)
+    job.home.slow.clear()
+    job.supervisor.end_on("west")
+    job.looks(3)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2)] * 2 and job.supervisor.settled()
+    assert job.supervisor._blocks[SECOND].failed == 0
 
 
 def test_who_cannot_be_told_ends_nothing():
