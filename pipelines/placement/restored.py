@@ -34,7 +34,8 @@ def claim_sink(sink: ClaimedSink, kafka: Kafka, folder: JobFolder, epoch: BlockE
     A query plans a batch in its checkpoint before it sends any of it. So a mark beyond the newest batch there is of
     batches that the checkpoint has forgotten: it would plan others under their numbers, and each share of these would
     be left out as sent before. Without any mark, which a first start leaves for each part, nobody knows of a batch that
-    was planned last and not committed whether it was sent.
+    was planned last and not committed whether it was sent. Who accepts that it is sent twice says so by a file of its
+    number beside the checkpoint, which counts once.
 
     Args:
         sink: of the block.
@@ -57,11 +58,14 @@ def claim_sink(sink: ClaimedSink, kafka: Kafka, folder: JobFolder, epoch: BlockE
     )
     known = Checkpoint(checkpoint_of(epoch))
     planned, done = (max(batches, default=-1) for batches in (known.offsets, known.commits))
-    if planned > done and not sink.has_marks(kafka):
+    accepted = epoch.folder / f"send_again.{planned}"
+    if planned > done and not accepted.exists() and not sink.has_marks(kafka):
+        touch = shlex.join(["touch", f"{accepted.resolve()}"])
         raise RestoredError(
             f"{name}: the broker has forgotten which of its batches were sent, so batch {planned}, which was planned "
             "last, may be sent twice. It forgets that after `offsets.retention.minutes` without a batch, by default "
-            f"seven days: set ten years there (5256000). To begin the job anew, on what is sent from then on: {end}"
+            "seven days: set ten years there (5256000). To go on at the next try, whether or not this one batch comes "
+            f"twice:\n  {touch}\nTo begin the job anew, on what is sent from then on: {end}"
         )
     try:
         marks = sink.claim(kafka)
@@ -80,3 +84,4 @@ def claim_sink(sink: ClaimedSink, kafka: Kafka, folder: JobFolder, epoch: BlockE
             "checkpoint is older than that (restored from a backup, or repaired). What it reads next would be left out "
             f"as sent before. {remedy}"
         )
+    accepted.unlink(missing_ok=True)

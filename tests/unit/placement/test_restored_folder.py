@@ -1,6 +1,8 @@
 """A job's folder that is older than what its queries have sent, or of which that is forgotten, is refused by name."""
 
 import shlex
+import subprocess
+from pathlib import Path
 
 import pytest
 
@@ -29,7 +31,7 @@ class FakeWriter:
         return self.marks[self._part] is not None
 
     def claim(self):
-        next_batch, epoch = self.marks[self._part]
+        next_batch, epoch = self.marks[self._part] or (0, 0)
         if epoch > self._epoch:
             raise SupersededError(f"part {self._part} is written by epoch {epoch}")
         return BatchMark(next_batch, self._epoch)
@@ -97,6 +99,24 @@ def test_a_broker_that_has_forgotten_what_was_sent_is_named_where_the_last_batch
     assert shlex.split(str(refused.value).splitlines()[-1])[:2] == ["mv", str(folder.path)]
     with pytest.raises(RestoredError, match="forgotten"):  # a batch is planned only after each part had a mark
         claim([None, None], planned=(0,))
+
+
+def test_one_batch_that_may_be_sent_twice_is_accepted_once_by_the_command_that_the_refusal_names(claimed):
+    _, epoch, claim = claimed
+
+    def refused(*planned):
+        with pytest.raises(RestoredError, match="To go on at the next try, whether or not this one") as error:
+            claim([None, None], planned=planned, done=(7,))
+        (line,) = (line for line in str(error.value).splitlines() if line.startswith("  touch "))
+        return shlex.split(line)
+
+    command = refused(7, 8)
+    assert Path(command[1]).parent == epoch.folder
+    subprocess.run(command, check=True)
+    refused(9)  # another batch
+    (checkpoint_of(epoch) / "offsets" / "9").unlink()
+    claim([None, None])
+    assert refused(8) == command  # forgotten again
 
 
 def test_marks_that_are_not_needed_or_of_a_part_that_was_long_idle_may_be_forgotten(claimed):
