@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +34,7 @@ LAST_S, MINUTE_S, MOVE_S = 600.0, 60.0, 120.0
 """At least, seconds up to now by which a job's load is told, those of a step, and those after queries are wanted
 elsewhere in which they move and catch up."""
 KEPT = 12_000
-"""Newest batches of a query that are looked at: of three hours, where one takes a second."""
+"""Newest batches of a query that are looked at, or as many as its triggers make in the seconds where that is more."""
 SIZED = 20
 """Newest offsets of each partition whose records are measured."""
 
@@ -182,8 +183,10 @@ def _cores(topology: Topology, block: Block) -> int:
 
 def _batches(settings: Settings, folder: JobFolder, since_s: float) -> list[list[MetricSample]]:
     """The batches of each query since a moment, in order."""
-    names = [block.name for block in applications_of(folder.topology(), folder.wanted())]
-    batches = {name: deque[MetricSample](maxlen=KEPT) for name in names}
+    topology = folder.topology()
+    kept = max(KEPT, math.ceil((time.time() - since_s) / topology.trigger_s))
+    names = [block.name for block in applications_of(topology, folder.wanted())]
+    batches = {name: deque[MetricSample](maxlen=kept) for name in names}
     with closing(Follower(settings.kafka, ["metrics"])) as follower:
         follower.seek_to_time(max(since_s, 0.0))  # a batch is sent when it has ended
         for record in follower.read_until(follower.ends()):

@@ -117,6 +117,20 @@ def test_what_many_other_jobs_send_takes_none_of_the_seconds_that_count(tmp_path
     monkeypatch.setattr(observed, "Follower", FollowedTopic(sorted(own + others, key=lambda one: one.timestamp)))
     found, _ = observed.observe_job(load(var=tmp_path), folder, 600)
     assert [(one.batches, one.rps) for one in found] == [(2, pytest.approx(1200 / 580))] * 2
-    monkeypatch.setattr(observed, "KEPT", 2)
-    found, _ = observed.observe_job(load(var=tmp_path), folder, 600)
-    assert [(one.batches, one.rps) for one in found] == [(1, pytest.approx(600 / 290))] * 2
+
+
+@pytest.mark.parametrize(("trigger_s", "looked_at"), [(0.05, 14_000), (1.0, observed.KEPT)])
+def test_as_many_batches_are_looked_at_as_the_triggers_make(tmp_path, monkeypatch, trigger_s, looked_at):
+    now_s, folder, file = time.time(), JobFolder(tmp_path / "job"), tmp_path / "adverts.yaml"
+    text = (ROOT / "configs" / "topologies" / "adverts.yaml").read_text()
+    file.write_text(text.replace("trigger_s: 1", f"trigger_s: {trigger_s}"))
+    folder.begin(file, TWO)
+    assert folder.topology().trigger_s == trigger_s
+    batches = [
+        MetricSample(job="adverts.parse", time=0.0, wall_time=now_s - ago / 20, kind="batch", batch_rows=30, run_s=0.01)
+        for ago in range(14_000, 0, -1)
+    ]
+    records = [SimpleNamespace(timestamp=one.wall_time, key=one.job, value=encode(one)) for one in batches]
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(records))
+    (first, _), _ = observed.observe_job(load(var=tmp_path), folder, 800)
+    assert (first.batches, first.rps) == (looked_at - 1, pytest.approx(600))
