@@ -6,6 +6,7 @@ import json
 import logging
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
@@ -168,8 +169,9 @@ def recover(
     if epochs:
         options = {name: value for name, value in source.items() if name.lower() not in _STARTS}
         first = epochs[-1].gap.past
-        if read_committed(checkpoint_of(root, epochs)) is None:  # Spark begins it only where each partition has its own
-            with Positions(source) as positions:
+        if not any((checkpoint_of(root, epochs) / "commits").glob("[0-9]*")):
+            # Spark begins it only where each partition has its own; what cannot be asked keeps no job from going on.
+            with suppress(ValueError), Positions(source) as positions:
                 first = dict.fromkeys(positions.places, 0) | first
         options["startingOffsets"] = json.dumps(by_topic(first))
         sink = replace(sink, epoch=epochs[-1].number, whole_from=epochs[-1].whole_from)

@@ -9,9 +9,10 @@ import pytest
 
 from tidecast.merge import MergeSink
 from tidecast.merge.table import TableForm
+from tidecast.orders import ReplayOrder
 from tidecast.recovery import outage, recover
 from tidecast.recovery.checkpoint import Committed, RecoveryError
-from tidecast.recovery.epochs import write_epochs
+from tidecast.recovery.epochs import LiveEpoch, write_epochs
 
 SOURCE = {"kafka.bootstrap.servers": "nowhere:9092", "subscribe": "events", "startingOffsets": "earliest"}
 A, B = ("events", 0), ("events", 1)
@@ -178,7 +179,9 @@ def test_a_partition_that_was_added_before_its_first_batch_is_lives_from_its_fir
     assert json.loads(asked["startingOffsets"]) == {"events": {"0": 3600, "1": 3600, "2": 0}}
     again, asked = start(tmp_path)
     assert len(again.epochs) == 1 and json.loads(asked["startingOffsets"])["events"]["2"] == 0
-    known |= {"committed": Committed(0, time.time(), {A: 3_600, B: 3_600}, 0), "topic": None}
+    (made.checkpoint / "commits").mkdir(parents=True)
+    (made.checkpoint / "commits" / "0").write_text("v1\n{}")
+    known["topic"] = None
     start(tmp_path, order="in_order")  # goes on by its checkpoint, and asks nobody
 
 
@@ -198,6 +201,21 @@ def test_in_order_is_the_default_and_asks_nobody(known, tmp_path):
     made, asked = start(tmp_path, order="in_order")
     assert made.epochs == () and made.checkpoint == tmp_path / "live" and asked == SOURCE
     assert made.sink == MergeSink(str(tmp_path / "t"), ["key"])
+
+
+@pytest.mark.parametrize("version", [None, "v2"])
+def test_in_order_an_epoch_goes_on_also_where_newest_first_could_not(tmp_path, version):
+    """Before its first batch, and with a checkpoint of a Spark that keeps other logs; it subscribes by a pattern."""
+    gap = ReplayOrder("gap-1", "orders", 1.0, "run", {"events": {"0": 5}}, {"events": {"0": 9}})
+    write_epochs(tmp_path / "live", [LiveEpoch(1, 60_000, 1.0, gap)])
+    if version:
+        for log in ("offsets", "commits"):
+            (tmp_path / "live.1" / log).mkdir(parents=True)
+            (tmp_path / "live.1" / log / "0").write_text(f"{version}\n{{}}\n{{}}")
+    spark, source = Sessionless(), {"kafka.bootstrap.servers": "nowhere:9092", "subscribePattern": "events"}
+    made = recover(spark, "orders", MergeSink(str(tmp_path / "t"), ["key"]), source, str(tmp_path / "live"))
+    assert (made.checkpoint, made.sink.epoch) == (tmp_path / "live.1", 1)
+    assert json.loads(spark.asked["startingOffsets"]) == {"events": {"0": 9}}
 
 
 @pytest.mark.parametrize(("change", "words"), [
