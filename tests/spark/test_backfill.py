@@ -324,7 +324,7 @@ def test_a_finished_range_and_an_open_gap_begin_anew_with_a_later_plan(one_parti
         write(later, told(spark, NEW))
         publish(later)
     prepare(spark, table, "fix", 0, 20, "2").close()
-    with pytest.raises(BackfillError, match="exists with plan '2', not '3': give another id, or cancel it"):
+    with pytest.raises(BackfillError, match="exists with plan '2', not '3': cancel it, and order the range again"):
         prepare(spark, table, "fix", 0, 20, "3")  # which is open
     with prepare(spark, table, "gap-1", 20, 30, "2", most=0) as gap:
         write(gap, told(spark, {("a", 20): 50}))

@@ -207,9 +207,10 @@ def check_same(known: Spec, wanted: Spec) -> None:
     """
     for field in ("begin", "end", "plan", "keys"):
         if (its := getattr(known, field)) != (asked := getattr(wanted, field)):
-            raise BackfillError(
-                f"backfill {known.words} exists with {field} {its!r}, not {asked!r}: give another id, or cancel it"
-            )
+            remedy = "give another id, or cancel it"
+            if field in ("plan", "keys"):  # another id would be refused, too: it has the same range
+                remedy = "cancel it, and order the range again"
+            raise BackfillError(f"backfill {known.words} exists with {field} {its!r}, not {asked!r}: {remedy}")
     if known.state == "superseded":
         raise BackfillError(
             f"backfill {known.words} was published, and a later one took over its range: give another id, or cancel it"

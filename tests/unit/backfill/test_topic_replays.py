@@ -236,8 +236,10 @@ def test_what_one_plan_has_read_is_not_gone_on_with_by_another(replays):
     read(replays, order())
     replays.of.close()
     anew = dataclasses.replace(replays.of, version="2")
-    with pytest.raises(BackfillError, match=r"fix .* exists with plan '1', not '2': give another id, or cancel it"):
+    with pytest.raises(BackfillError, match=r"fix .* with plan '1', not '2': cancel it, and order the range again"):
         anew.start(order())
+    with pytest.raises(BackfillError, match=r"fix .* was begun and is not published"):
+        anew.start(order("another"))
     anew.cancel(order())
     anew.start(order())
 
