@@ -187,6 +187,7 @@ def remove_published(table: Path, name: str) -> None:
     """Remove what a backfill has made whose results are all out; what cannot be removed goes when it begins anew."""
     try:
         with alone(table):
+            discard(table, name, SPEC, SENT)  # before all that may be stuck, or a part only would count as sent
             remove(table, name)
     except OSError as error:
         log.warning("what backfill %s has made beside %s stays until it begins anew: %s", name, table, error)

@@ -228,6 +228,7 @@ def test_a_publish_whose_files_cannot_be_removed_is_done_and_the_next_replay_of_
     assert len(replays.producer.records) == 1 and not namespace.runs(replays.of.place, "fix")
     assert "what backfill fix has made" in caplog.text and "Directory not empty" in caplog.text
     assert (own / namespace.CHECKPOINT).is_dir() and (own / namespace.KEPT).is_dir()
+    assert not (own / namespace.SENT).exists()  # or one that is cancelled before its start would have sent a part
     replays.of.start(order())
     assert sorted(path.name for path in own.iterdir()) == [namespace.LEASE, namespace.SPEC]
 
