@@ -152,11 +152,11 @@ class Replays:
             return
         self._stop(order)
         self._compared.pop(order.id, None)
-        left = "nothing that an earlier run of it wrote is removed: the job was attached without replay="
+        left: object = "nothing that an earlier run of it wrote is removed: the job was attached without replay="
         if self._replayable is not None:
             self._replayable.turn.take(self)
-            left = self._replayable.cancel(order) or ""
-        self._end(order, "cancelled", "; ".join(filter(None, ("as ordered", left))))
+            left = self._replayable.cancel(order)  # anything, where a user's own returns what it came upon
+        self._end(order, "cancelled", f"as ordered; {left}" if left and isinstance(left, str) else "as ordered")
 
     def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
         """All of it is read: begin what follows; one that was compared waits for an order to publish it."""

@@ -436,11 +436,12 @@ def test_an_order_that_is_done_is_never_met_and_one_that_is_cancelled_before_its
 
 
 def test_what_stays_of_a_cancelled_replay_is_said(queries, job):
-    job.orders = {name: _order(name, wanted="cancel") for name in ("cut", "whole")}
-    left = {"cut": "some of it is there", "whole": ""}
+    left = {"cut": "some of it is there", "whole": "", "removed": ["a", "b"]}  # the last one is a user's own
+    job.orders = {name: _order(name, wanted="cancel") for name in left}
     Replays(job, Replayable(lambda order: queries, cancel=lambda order: left[order.id])).poll()
     said = {one.id: one.reason for one in job.outbox.of(ReplayProgress)}
-    assert said == {"cut": "as ordered; some of it is there", "whole": "as ordered"}
+    assert said == {"cut": "as ordered; some of it is there", "whole": "as ordered", "removed": "as ordered"}
+    assert all(_states(job, name) == ["cancelled"] for name in left)
 
 
 def test_a_range_of_another_topic_than_the_job_reads_fails_and_one_of_a_table_is_the_tables(queries, job):
