@@ -135,7 +135,8 @@ def _kept(replay: ReplayControl) -> dict[str, Any]:
 
 def fresh(contract: Contract) -> Memory:
     """Create the memory of a job of which only the contract's first guess of the batch time is known."""
-    return Memory(BatchTime.guess(contract.planning.overhead_s, contract.planning.per_record_s))
+    planning = contract.planning
+    return Memory(BatchTime.guess(planning.overhead_s, planning.per_record_s), scaling=planning.scaling)
 
 
 def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:

@@ -14,7 +14,7 @@ from pipelines.kafka.signing import Signer
 from tests.fakes.planned_job import CONTRACT, forecast, order, progress
 from tidecast.connection.signing import HEADER
 from tidecast.control import clock_key
-from tidecast.messages import Control, encode
+from tidecast.messages import Control, MetricSample, encode
 from tidecast.orders import order_key
 
 JOB = "orders"
@@ -113,6 +113,20 @@ def test_a_contract_that_changes_holds_from_the_next_moment_on_and_a_wrong_one_n
         else:
             file.write_text(after)
         assert found.now().known.contract == known.contract
+
+
+def test_with_another_scaling_the_executors_that_run_are_known_to_sustain_what_they_did(site):
+    settings, topics, record = site
+    now = time.time()
+    shown = MetricSample(JOB, "interval", now, now, arrival_rps=100.0, lag_records=0, executors=4, task_ceiling=64)
+    topics.there = [record("metrics", JOB, encode(shown))]
+    planning = CONTRACT.planning.model_copy(update={"scaling": 0.5})
+    edited = CONTRACT.model_copy(update={"planning": planning}).model_dump_json()
+    with JobWatch(settings, JOB) as found:
+        before = found.now().known.memory.model.per_record_s
+        (settings.contracts_dir / f"{JOB}.yaml").write_text(edited)
+        for _ in range(2):  # the edit is found once
+            assert found.now().known.memory.model.per_record_s / 4**0.5 == pytest.approx(before / 4)
 
 
 def test_a_watch_that_cannot_read_what_there_is_leaves_nothing_open(site):

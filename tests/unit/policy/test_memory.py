@@ -314,7 +314,7 @@ def test_with_another_scaling_the_executors_that_run_sustain_what_they_did(scali
         _, seen, _ = evaluate(memory, 100.2, contract, FORECAST)
         return seen.to_view(contract).capacity.sustained_rps(np.array([float(executors)]))[0]
 
-    memory = with_interval(with_contract(fresh(CONTRACT), CONTRACT), interval(executors=4))
+    memory = with_interval(fresh(CONTRACT), interval(executors=4))
     for at in range(100):
         batch = {"batch_rows": 2000, "batch_s": 4.4, "executors": 4, "wall_time": 100.0 + at}
         memory = with_batch(memory, batch, CONTRACT)
@@ -326,7 +326,7 @@ def test_with_another_scaling_the_executors_that_run_sustain_what_they_did(scali
         assert sustained(memory, edited, 1) == pytest.approx(before / 4**scaling)
     back = with_contract(memory, CONTRACT)
     assert sustained(back, CONTRACT, 1) == pytest.approx(before / 4)
-    first = with_contract(with_contract(fresh(CONTRACT), CONTRACT), edited)
+    first = with_contract(fresh(CONTRACT), edited)
     assert first.model.per_record_s == edited.planning.per_record_s, "a guess is one of the scaling beside it"
 
 
