@@ -65,6 +65,8 @@ def write(
         control, rate = decide_rate(control, _seen(decision), contract, KNOWN, 0.002, executors, executors, None)
         decision["replay_rps"], decision["inputs"]["replay"] = rate.rps, rate.inputs
         decision["admission_rps"] = None if rate.relief is None else rate.relief["live_rps"]
+        if rate.relief is not None:
+            decision["inputs"]["relief"] = rate.relief
         rates.append(rate.rps)
     (folder / "decisions.jsonl").write_text("".join(json.dumps(row) + "\n" for row in decisions))
     told = RecordedBackfill(

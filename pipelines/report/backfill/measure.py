@@ -109,10 +109,11 @@ def _controls(acts: pd.DataFrame) -> pd.DataFrame:
         if (inputs := act["inputs"].get("replay")) is None:
             continue
         closed = recompute_interval(inputs)
-        state, bound = closed.state, closed.line.get("caps", [])
+        bound = closed.line.get("caps", [])
         added = inputs.get("added", inputs.get("executors", 0))  # in older logs what the schedule asked for
-        rows.append([act["wall_time"], act["replay_rps"], act.get("admission_rps"), added, state.relief.step, bound,
-                     dict(state.multipliers)])  # fmt: skip
+        step = act["inputs"].get("relief", {}).get("step", 0)  # as decided: another controller climbs otherwise
+        rows.append([act["wall_time"], act["replay_rps"], act.get("admission_rps"), added, step, bound,
+                     dict(closed.state.multipliers)])  # fmt: skip
     return pd.DataFrame(rows or None, columns=_CONTROL)
 
 

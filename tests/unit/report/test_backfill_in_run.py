@@ -165,6 +165,25 @@ def test_a_limit_that_is_exceeded_has_a_price_and_leads_onto_the_ladder(tmp_path
     assert any(re.fullmatch(r"live latency, 99\.\d+ % of records", name) for name in drawn)
 
 
+def test_relief_is_told_as_it_was_decided_also_by_an_earlier_controller(tmp_path):
+    run_dir.write(tmp_path, seconds=70)
+    run_backfill.write(tmp_path, at=5, seconds=70, late=(25, 65), records=20_000)
+    kept = []
+    for line in (tmp_path / "decisions.jsonl").read_text().splitlines():
+        decision = json.loads(line)
+        inputs = decision["inputs"]
+        kept.append(decision)
+        if "replay" not in inputs:
+            continue
+        del inputs["replay"]["controller"]
+        if inputs["replay"]["state"]["relief"]["step"] == 1 and inputs["relief"]["step"] == 4:
+            inputs["relief"]["step"] = 2  # which was not passed over
+            break
+    (tmp_path / "decisions.jsonl").write_text("".join(json.dumps(one) + "\n" for one in kept))
+    assert kept[-1]["inputs"]["relief"]["step"] == 2
+    assert summarize_backfill(measured_of(tmp_path))["highest_step"] == "maintenance"
+
+
 def test_a_run_without_a_backfill_shows_nothing_of_one(tmp_path):
     folder = tmp_path / "run"
     run_dir.write(folder, seconds=12)
