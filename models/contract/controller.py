@@ -41,7 +41,7 @@ from models.contract.terms import Terms
 
 LEAST_RPS = 1e-9
 """Rate that an operator is taken to serve at least, so that the formulas of queues stay finite."""
-VERSION = 5
+VERSION = 6
 """Of the controller; a change that moves any control on the same signals, or adds to a line, makes it another."""
 CHANGED = "the job no longer responds to its controls as it did"
 
@@ -141,7 +141,7 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
         return ClosedInterval(state.controls, state, {"hash": terms.hash, "y": plain(seen), **line})
     known = _learn(terms, plan, state, seen, at)
     measured, worst = measured_constraints(terms, seen, _drift(terms, state, seen, at)), worst_ratio(terms, seen)
-    passed = steps_without_effect(terms, seen)
+    passed = steps_without_effect(terms, seen, state.controls)
     relief = advance(state.relief, worst, highest_step(terms, state.controls), passed)
     credits = divide_capacity(terms, seen, list(known.rooms.values()), known.high_rps, relief.step)
     replay = _step(terms, plan, state, known, credits, relief.step)

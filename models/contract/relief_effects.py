@@ -28,14 +28,23 @@ def highest_step(terms: Terms, controls: Controls) -> ReliefStep:
     return ReliefStep.SHED if terms.shed.allowed and held else ReliefStep.THROTTLE
 
 
-def steps_without_effect(terms: Terms, seen: Signals) -> frozenset[ReliefStep]:
+def steps_without_effect(terms: Terms, seen: Signals, controls: Controls) -> frozenset[ReliefStep]:
     """Return the steps of relief on which the job has nothing to give up: each would only delay those above it.
 
+    A replay that has nothing to read, or may not begin, is nothing to give up unless it read in this interval: then
+    what comes of its stop has not been seen.
+
     Args:
-        terms: with the limits of errors, of approximate operators.
-        seen: with what maintenance asks for.
+        terms: with the limits of errors, of approximate operators, and the box of live records.
+        seen: with what waits of the replay, and what maintenance asks for.
+        controls: of this interval.
     """
-    without = {ReliefStep.MAINTENANCE: not seen.maintenance_rps, ReliefStep.THETA: not terms.error}
+    without = {
+        ReliefStep.REPLAY: seen.replay_backlog == 0 == controls.replay_rps,
+        ReliefStep.MAINTENANCE: not seen.maintenance_rps,
+        ReliefStep.THETA: not terms.error,
+        ReliefStep.THROTTLE: terms.controls.live_rps is None,
+    }
     return frozenset(step for step, nothing in without.items() if nothing)
 
 

@@ -59,7 +59,7 @@ def test_the_first_difference_is_told_with_its_line(tmp_path):
     ("change", "told"),
     [
         (lambda lines: [*lines[:3], "{"], "line 4: not JSON.*may be deleted"),
-        (lambda lines: lines[1:], "line 1: controller=None, this is 5. Use the release"),
+        (lambda lines: lines[1:], "line 1: controller=None, this is 6. Use the release"),
         (lambda lines: [lines[0], ""], "line 2: not JSON"),
         (lambda lines: [lines[0], '{"y": {"time_s": 1e30}}'], "line 2: time_s=1e[+]30.*not as this code writes"),
         (lambda lines: ["[" * 100_000], "line 1: not JSON"),

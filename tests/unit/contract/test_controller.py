@@ -93,6 +93,25 @@ def test_the_guard_stops_the_replay_and_the_ladder_is_climbed_and_left():
     assert calm[-1].controls.theta == 0 and calm[-1].controls.shed == 0
 
 
+def test_without_a_replay_executors_are_asked_for_first_and_one_that_is_ordered_then_waits():
+    terms, late = shared_terms(shed={"allowed": True, "max_fraction": 0.3}), {"latency_ms": {PATH: 30.0}}
+    alone = run_queue(terms, [600] * 5, change=lambda n: {**late, "replay_backlog": 0.0})
+    assert [one.state.relief.step for one in alone] == [0, 4, 4, 6, 6] and alone[1].controls.executors >= 2
+    beside = run_queue(terms, [600] * 3, state=alone[-1].state, change=lambda n: late)
+    calm = run_queue(terms, [300] * 7, state=beside[-1].state, change=lambda n: {"latency_ms": {PATH: 5.0}})
+    assert [one.state.relief.step for one in calm] == [6, 4, 4, 1, 1, 0, 0]
+    rates = [one.controls.replay_rps for one in [*beside, *calm]]
+    assert rates[:8] == [0] * 8 and rates[8] > 0
+
+
+def test_a_replay_that_read_until_now_is_stopped_before_executors_are_asked_for():
+    state = run_queue(shared_terms(), [600] * 100)[-1].state
+    assert state.controls.replay_rps > 0
+    late = {"latency_ms": {PATH: 30.0}, "replay_backlog": 0.0}
+    ended = run_queue(shared_terms(), [600] * 5, state=replace(state, relief=Relief(0, 1)), change=lambda n: late)
+    assert [one.state.relief.step for one in ended] == [1, 1, 4, 4, 4]
+
+
 def test_without_a_box_for_them_live_records_are_never_held_back():
     state = replace(begin(shared_terms(), shared_plan(), 1e9), relief=Relief(4, 1))
     closed = run_queue(shared_terms(), [990] * 9, state=state)

@@ -26,6 +26,7 @@ from tests.fakes.shared_job import shared_plan, shared_terms
 
 BOXES = {"replay_rps": {"min": 0, "max": 1000}, "live_rps": {"min": 100, "max": 1100}}
 SHED = {"allowed": True, "max_fraction": 0.2}
+ERROR = {"top": {"eps_rel": 0.01, "pf": 0.001}}
 
 
 def test_records_are_shed_only_where_it_is_allowed_and_nothing_else_is_left():
@@ -36,16 +37,21 @@ def test_records_are_shed_only_where_it_is_allowed_and_nothing_else_is_left():
     assert highest_step(shared_terms(shed=SHED), Controls()) == ReliefStep.SHED
 
 
-def test_a_step_has_no_effect_without_maintenance_that_asks_or_an_approximate_operator():
-    exact, sized = shared_terms(), shared_terms(error={"top": {"eps_rel": 0.01, "pf": 0.001}})
-    none = {ReliefStep.MAINTENANCE, ReliefStep.THETA}
-    assert (
-        steps_without_effect(exact, Signals(0.0))
-        == none
-        == steps_without_effect(exact, Signals(0.0, maintenance_rps=0.0))
-    )
-    assert steps_without_effect(exact, Signals(0.0, maintenance_rps=5.0)) == {ReliefStep.THETA}
-    assert steps_without_effect(sized, Signals(0.0, maintenance_rps=5.0)) == set()
+@pytest.mark.parametrize(
+    ("declared", "signals", "replay_rps", "passed"),
+    [
+        ({}, {}, 0, {ReliefStep.MAINTENANCE, ReliefStep.THETA, ReliefStep.THROTTLE}),
+        ({"controls": BOXES}, {"maintenance_rps": 0.0}, 0, {ReliefStep.MAINTENANCE, ReliefStep.THETA}),
+        ({"controls": BOXES}, {"maintenance_rps": 5.0}, 0, {ReliefStep.THETA}),
+        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0}, 0, set()),
+        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0, "replay_backlog": 0.0}, 0, {ReliefStep.REPLAY}),
+        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0, "replay_backlog": 0.0}, 70.0, set()),
+        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0, "replay_backlog": 9.0}, 0, set()),
+    ],
+)
+def test_a_step_has_no_effect_where_there_is_nothing_to_give_up(declared, signals, replay_rps, passed):
+    seen = Signals(0.0, **signals)
+    assert steps_without_effect(shared_terms(**declared), seen, Controls(replay_rps=replay_rps)) == passed
 
 
 @pytest.mark.parametrize(
