@@ -1,6 +1,6 @@
 """Pools: the cores of a cluster that several jobs share, and what each of them has a right to.
 
-`configs/pools/NAME.yaml`; jobs of no pool have whatever their contracts allow.
+`NAME.yaml` in the folder `pools`, beside that of the contracts; jobs of no pool have whatever their contracts allow.
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ TOPOLOGY: Columns = (
 def pools_page() -> str:
     """Return the page of all pools."""
     about = "Executors. Floors first, then what saves most by the weights; replays have what is left."
-    none = "No pool is known yet. A file in <code>configs/pools</code> makes one."
+    none = "No pool is known yet. A file in the folder <code>pools</code>, beside that of the contracts, makes one."
     parts = '<p class="stands"></p><p class="short"></p><ul class="notes"></ul>'
     return _parts("pools", about, "pool", parts, POOL, none)
 

@@ -4,6 +4,7 @@ import pytest
 
 from models.pool.state import MOST_POOLS
 from pipelines.bench.team.console.records import NOW, interval, pool, record
+from pipelines.console.lists import pools_page
 from pipelines.console.pools import pool_of, pool_row, pool_rows
 from pipelines.console.read.fold import Model, fold
 
@@ -16,6 +17,10 @@ def seen(*records):
 
 def row(after=1.0, **more):
     return pool_row(seen(pool("shared", NOW, JOBS, **more)).pools["shared"], NOW + after)
+
+
+def test_without_a_pool_the_page_says_where_its_file_belongs_also_where_contracts_are_elsewhere():
+    assert "the folder <code>pools</code>, beside that of the contracts" in pools_page()
 
 
 def test_a_pool_is_shown_with_what_each_job_has_the_dearest_first():
