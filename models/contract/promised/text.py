@@ -45,8 +45,8 @@ def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> l
 def _limits(terms: Terms) -> list[str]:
     most = terms.util_max
     said = [f"busy at most cpu {most.cpu:g}, memory {most.mem:g}, network {most.net:g}, disk {most.disk:g}"]
-    if terms.lag:
-        said.append(f"watermark at most {terms.lag.max_ms:.0f} ms behind")
+    if lag := terms.lag:
+        said.append(f"watermark at most {lag.max_ms:.0f} ms behind, growing by at most {lag.drift_max:g} ms/s")
     if terms.memory:
         said.append(f"memory {terms.memory.max_bytes:.4g} bytes")
     if terms.energy:

@@ -94,6 +94,7 @@ def test_what_is_stated_is_printed(tmp_path):
         "job: a\nbackpressure:\n  controls: {live_rps: {max: 90}}\n  shed: {allowed: true, max_fraction: 0.2}\n"
         "  error: {hll: {eps_rel: 0.01, pf: 0.05}}\n  recall: {near: {min: 0.9}}\n  memory: {max_bytes: 10}\n"
         "  util_max: {disk: 0.6}\n  priorities: {maintenance: 40}\n  fairness: {policy: log}\n"
+        "  lag: {max_ms: 5000, drift_max: 0.5}\n"
     )
     shown = run("check", path).output
     for said in (
@@ -103,6 +104,7 @@ def test_what_is_stated_is_printed(tmp_path):
         "recall of near at least 0.9",
         "memory 10",
         "network 0.7, disk 0.6 (checked only",
+        "watermark at most 5000 ms behind, growing by at most 0.5 ms/s (checked only",
         "priority: live 100, replay 10\n",
     ):
         assert said in shown
