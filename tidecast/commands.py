@@ -203,7 +203,7 @@ class Commands:
             job.seen = job.seen.after(decision, verdict.action in ("apply", "hold"))
             if verdict.action in ("apply", "hold"):
                 job.follow_replay_rate(decision)
-                self._follow_admission(decision)
+                job.follow_admission(decision)
             elif verdict.number_alone:
                 self._follow_rates(decision)
             elif decision.mode != "act":
@@ -228,16 +228,7 @@ class Commands:
         live, before = decision.admission_rps, self._job.admission_rps
         self._job.follow_replay_rate(decision)
         if before is not None and (live is None or live > before):
-            self._follow_admission(decision)
-
-    def _follow_admission(self, decision: Decision) -> None:
-        """Note how many live records may be read; weights that are no numbers above 0 count as none."""
-        job, relief = self._job, decision.inputs.get("relief")
-        job.admission_rps = decision.admission_rps
-        job.admitted_by = f"{decision.id}, contract {decision.inputs.get('contract_hash', 'unknown')}"
-        weights = relief.get("weights") if isinstance(relief, dict) else None
-        known = weights.items() if isinstance(weights, dict) else ()
-        job.weights = {name: float(own) for name, own in known if type(own) in (int, float) and own > 0}
+            self._job.follow_admission(decision)
 
     def _apply(self, decision: Decision, reason: str, now: float) -> list[Outcome]:
         job, before = self._job, self._job.actuator.live()
@@ -245,6 +236,9 @@ class Commands:
         try:
             job.actuator.set_target(decision.executors)
         except Exception as error:  # whatever a cluster manager throws, the decision gets its answer
+            if job.actuator.target is None:  # of which the outcome is told there
+                log.info("%s: %s is left to the job's next agent, which has the executors", job.name, decision.id)
+                return []
             log.exception("%s: %s could not be applied", job.name, decision.id)
             return [outcome(decision, "failed", f"{error}"[:500], now, job.time, executors_before=len(before))]
         return job.tracker.track(decision, before, lag_records(job.ends, job.committed), time.time(), job.time)

@@ -150,6 +150,15 @@ class Job(OrderedJob):
         """
         return self.bottleneck.tasks() or len(self.ends) or None
 
+    def follow_admission(self, decision: Decision) -> None:
+        """Note how many live records may be read; weights that are no numbers above 0 count as none."""
+        relief = decision.inputs.get("relief")
+        self.admission_rps = decision.admission_rps
+        self.admitted_by = f"{decision.id}, contract {decision.inputs.get('contract_hash', 'unknown')}"
+        weights = relief.get("weights") if isinstance(relief, dict) else None
+        known = weights.items() if isinstance(weights, dict) else ()
+        self.weights = {name: float(own) for name, own in known if type(own) in (int, float) and own > 0}
+
     def decide_nothing(self) -> None:
         """Forget how fast replays and live records may be read: nobody decides it any more."""
         self.replay_rps = self.admission_rps = None

@@ -1,5 +1,6 @@
 """Executors are asked for, again where the cluster manager has forgotten it; of several queries their sum is."""
 
+import time
 from itertools import count
 from types import SimpleNamespace
 
@@ -7,6 +8,8 @@ import pytest
 
 from tests.fakes import driver
 from tests.fakes.clock import clock_with
+from tidecast.commands import Commands
+from tidecast.messages import Decision, Outcome
 from tidecast.modes import switch_mode
 from tidecast.observer import Observer
 from tidecast.spark import actuator
@@ -205,6 +208,10 @@ def test_an_agent_that_is_about_to_end_asks_for_none_once_the_next_one_has_taken
     again.take_over(1)
     with pytest.raises(ActuatorError, match="job 'orders' that is ending asks for none"):
         before.set_target(4)
+    now = time.time()
+    asked = Decision("d1", "orders", now, now, 1.0, "act", "test", 4, "why", [], {}, {})
+    Commands(job, "broker:9092", {}, False)._follow_decision(asked)
+    assert job.outbox.of(Outcome) == []  # the next one hears it, too, and answers
     before.release()
     assert (again.target, before.target, max(application.asked)) == (3, None, 3)
     late = driver.job(actuator=acting(application))
