@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Mapping
 from typing import Any
@@ -11,12 +12,15 @@ from tidecast.job import Job
 from tidecast.spark.sensors import OffsetCurve, Offsets, count_arrived, lag_records
 from tidecast.spark.set_back import WatchedClock
 
+log = logging.getLogger("tidecast")
+
 SAMPLE_S = 0.5  # seconds between two samples
 PUBLISH_S = 1.0  # seconds that an interval metric covers, about
 ANSWER_MS = 5000  # timeout of one offset look-up, ms
 REDISCOVER_S = 10.0  # seconds between two searches for new partitions
-PAST_S = tuple(2.0**i for i in range(17, -1, -1))
+PAST_S = tuple(2.0**i for i in range(18))
 """Ages, seconds, at which a topic's past offsets are looked up once, so that waiting records have a latency too."""
+PAST_AGAIN_S = 600.0  # longest wait before a look-up of the past that failed is repeated, seconds
 
 
 class Arrivals:
@@ -28,6 +32,7 @@ class Arrivals:
         self._partitions: list[Any] = []
         self._looked_back: set[Any] = set()
         self._discovered = -REDISCOVER_S
+        self._past_at = self._past_wait_s = 0.0
         self._published: tuple[float, Offsets] | None = None
         self._clock = WatchedClock()
 
@@ -36,8 +41,9 @@ class Arrivals:
 
         That metric holds arrivals (records per wall second) and lag (records). Connects at the first call (waits up to
         10 s) and looks for new partitions every REDISCOVER_S (10 s); of a new one the end offsets of 1 s to 36 h ago
-        are read too, with each search until the broker has told them. Does nothing while the job's topics are unknown;
-        queues no metric before the job's clock has begun. After an outage one interval spans it.
+        are read too; where the broker does not tell them, it is asked again after 10, 20, 40 s and so on, at last
+        every PAST_AGAIN_S (600 s). Does nothing while the job's topics are unknown; queues no metric before the job's
+        clock has begun. After an outage one interval spans it.
 
         Raises:
             UnreachableError: the broker cannot be connected to; the message says why.
@@ -91,11 +97,29 @@ class Arrivals:
             )
         self._partitions = [TopicPartition(topic, p) for topic, numbers in found.items() for p in sorted(numbers)]
         self._discovered = time.monotonic()
-        if new := [part for part in self._partitions if part not in self._looked_back]:
+        new = [part for part in self._partitions if part not in self._looked_back]
+        if new and self._discovered >= self._past_at:
             self._look_back(new)
-            self._looked_back |= {*new}  # only now: where the broker did not answer, the next search repeats it
 
     def _look_back(self, partitions: list[Any]) -> None:
+        """Read the topics' past; where the broker does not tell it, samples go on without, and it is asked later."""
+        from kafka.errors import KafkaError
+
+        try:
+            self._read_past(partitions)
+        except KafkaError as error:
+            if not self._past_wait_s:
+                words = (
+                    "%s: the broker does not tell the past of %s, so the latency of records that wait is unknown: %r"
+                )
+                log.warning(words, self._job.name, ", ".join(sorted({p.topic for p in partitions})), error)
+            self._past_wait_s = min(2 * self._past_wait_s or REDISCOVER_S, PAST_AGAIN_S)
+            self._past_at = time.monotonic() + self._past_wait_s
+        else:
+            self._looked_back |= {*partitions}
+            self._past_wait_s = 0.0
+
+    def _read_past(self, partitions: list[Any]) -> None:
         """Where the topics' ends were at some moments of the past, by the records' own timestamps."""
         now = time.time()
         ends = self._client.end_offsets(partitions, timeout_ms=ANSWER_MS)
@@ -105,4 +129,4 @@ class Arrivals:
             with self._job.lock:
                 for p, at in found.items():
                     curve = self._job.curves.setdefault((p.topic, p.partition), OffsetCurve())
-                    curve.add(now - age, ends[p] if at is None else at.offset)
+                    curve.add_past(now - age, ends[p] if at is None else at.offset)

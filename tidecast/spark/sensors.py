@@ -58,6 +58,15 @@ class OffsetCurve:
             half = KNOTS // 2
             self.times[:half], self.ends[:half] = self.times[:half:2], self.ends[:half:2]
 
+    def add_past(self, wall: float, end: int) -> None:
+        """Add an end offset that is older than all observed ones, as records' timestamps tell it; else it is dropped.
+
+        Takes what `add` takes; it is dropped too where it is above the first observed one.
+        """
+        if not self.times or (wall < self.times[0] and end <= self.ends[0]):
+            self.times.insert(0, wall)
+            self.ends.insert(0, end)
+
     def arrival_time(self, offset: float) -> float | None:
         """Interpolate the wall time, epoch seconds, at which the record at `offset` arrived at the broker.
 

@@ -8,6 +8,7 @@ import pytest
 from kafka.errors import KafkaTimeoutError
 
 from tests.fakes import driver
+from tests.fakes.clock import clock_with
 from tidecast import agent, arrivals
 from tidecast.arrivals import Arrivals
 from tidecast.connection.reach import UnreachableError
@@ -85,14 +86,36 @@ def test_a_look_at_past_offsets_that_failed_is_repeated_with_the_next_search_and
     job, broker = driver.job(), ForgetfulBroker()
     sampled = Arrivals(job, "broker:9092", {})
     sampled._client = broker
-    with pytest.raises(KafkaTimeoutError):
-        sampled.sample()
-    assert job.curves["events", 0].arrival_time(30) is None
+    sampled.sample()
+    assert job.ends == {("events", 0): 60} and job.curves["events", 0].arrival_time(30) is None
     sampled.sample()
     assert job.curves["events", 0].arrival_time(30) == pytest.approx(broker.began + 30, abs=2.0)
     asked = broker.asked
     sampled.sample()
     assert broker.asked == asked == 3 + len(arrivals.PAST_S)
+
+
+def test_a_broker_that_never_tells_its_past_is_asked_less_and_less_often_and_no_sample_is_lost(monkeypatch, caplog):
+    steady_s, asked_s = [1000.0], []
+    monkeypatch.setattr(arrivals, "time", clock_with(monotonic=lambda: steady_s[0]))
+    job, broker = driver.job(), ForgetfulBroker()
+
+    def refuse(times, timeout_ms):
+        asked_s.append(steady_s[0])
+        raise KafkaTimeoutError("no answer within 5 s")
+
+    broker.offsets_for_times = refuse
+    sampled = Arrivals(job, "broker:9092", {})
+    sampled._client = broker
+    for _ in range(250):
+        job.ends = {}
+        sampled.sample()
+        assert job.ends == {("events", 0): 60}
+        steady_s[0] += 11.0
+    waits_s = [later - before for before, later in itertools.pairwise(asked_s)]
+    assert waits_s == [11.0, 22.0, 44.0, 88.0, 165.0, 330.0, 605.0, 605.0, 605.0]
+    (said,) = caplog.records
+    assert "the broker does not tell the past of events" in said.message
 
 
 def test_a_topic_of_the_query_that_is_not_seen_is_told_with_what_helps():

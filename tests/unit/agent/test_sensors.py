@@ -59,6 +59,17 @@ def test_arrivals_are_known_again_at_once_when_the_clock_was_set_back():
     assert late.arrival_time(50) == 11.0
 
 
+def test_what_a_topic_tells_of_its_past_takes_no_observation_away():
+    line = curve((100.0, 50), (110.0, 60))
+    line.add_past(101.0, 70)  # a record that was stamped before it came
+    line.add_past(90.0, 70)
+    line.add_past(120.0, 55)
+    assert (line.times, line.ends) == ([100.0, 110.0], [50, 60])
+    line.add_past(90.0, 40)
+    line.add_past(80.0, 0)
+    assert [line.arrival_time(offset) for offset in (20, 45, 55)] == [85.0, 95.0, 105.0]
+
+
 def test_a_topic_made_anew_starts_afresh():
     line = curve((10.0, 500), (11.0, 600), (12.0, 3), (13.0, 13))
     assert line.arrival_time(8) == 12.5
