@@ -96,7 +96,7 @@ def transformed(
         name: of the operator, for its counts.
 
     Raises:
-        SignedError: the session's state store cannot do it, or a timestamp is within a column of the key.
+        SignedError: the session's state store cannot do it, or a timestamp is within a column of the group.
     """
     from pyspark import cloudpickle
 
@@ -104,8 +104,8 @@ def transformed(
     for column in group:
         if _holds_instant(schema[column].dataType):
             raise SignedError(
-                f"key column {column!r}, {schema[column].dataType.simpleString()}, has a timestamp in it: take that out"
-                " as a column of its own, or by unix_micros"
+                f"column {column!r}, {schema[column].dataType.simpleString()}, has a timestamp in it, and"
+                " groups are told apart by it: take that out as a column of its own, or by unix_micros"
             )
 
     provider = records.sparkSession.conf.get(_STORE) or ""
