@@ -172,6 +172,14 @@ def test_a_transform_that_moves_event_times_is_refused_in_a_table_and_in_a_strea
             frame.transform(lambda of, name=name: of.withColumn(name, F.col(name) + an_hour[name]))
         kept = frame.transform(lambda of: of.selectExpr("*", "at + 1 AS later").where("later > 2"))
         assert not kept.retracting and "later" in kept.values
+        with pytest.raises(SignedError, match="as they are: give fillna and replace a subset=, put toDF, mapInPan"):
+            frame.transform(lambda of: of.fillna(0))
+        others = signed(df, "at", ["shop"]).df
+        for unite in (lambda of, others=others: others.union(of), lambda of: of.toDF(*of.columns)):
+            with pytest.raises(SignedError, match="and begin a union with the records that the function is given"):
+                frame.transform(unite)
+        assert not frame.transform(lambda of: of.fillna(0, subset=["sign"])).retracting
+        assert frame.transform(lambda of, others=others: of.union(others)).retracting
 
 
 def test_changes_of_an_aggregate_are_rows_to_replace_and_rows_that_go(spark):

@@ -106,7 +106,8 @@ def transform(frame: FrameT, function: Callable[[DataFrame], DataFrame]) -> Fram
     if moved := [name for name in (EVENT_TIME, CLOCK) if known.get(name) != found.get(name)]:
         raise SignedError(
             f"a transform made {moved} anew: event times come from signed(time=...), correct them before it, and hand"
-            " these columns on as they are"
+            " these columns on as they are: give fillna and replace a subset=, put toDF, mapInPandas and mapInArrow"
+            " before signed, and begin a union with the records that the function is given"
         )
     # A column that was made anew has another id, but not behind a union: it has the one of its first branch.
     changed = known[MULT] != found[MULT] or _branches(before) != _branches(after)
