@@ -332,6 +332,29 @@ def test_a_finished_range_and_an_open_gap_begin_anew_with_a_later_plan(one_parti
         assert gap.spec.plan == "3" and not gap.spec.last.written and not gap.shadow.exists()
 
 
+def test_windows_of_several_lengths_are_refused_where_they_stand_in_the_range_or_are_replayed(one_partition, tmp_path):
+    table = tmp_path / "changed"
+
+    def of(rows):
+        return told(one_partition, rows).withColumn("_window_end", F.expr("_window_start + if(shop = 'long', 10, 5)"))
+
+    sink_ = MergeSink(str(table), ["shop"])
+    sink_(of({("long", 0): 1, ("short", 0): 2, ("long", 20): 3, ("short", 40): 4}), 0)
+    with pytest.raises(BackfillError, match="windows of 5 and of 10 ms: a replay is for windows of one length"):
+        prepare(one_partition, table, "fix", 2, 20, "1")
+    sink_(of({("long", 0): None}), 1)  # as a publish with windows of another length leaves it
+    with prepare(one_partition, table, "fix", 0, 20, "1") as backfill:
+        write(backfill, of({("short", 0): 5, ("short", 5): 6}))
+        assert publish(backfill).summary.due == 2
+    standing = {("short", 0): 5, ("short", 5): 6, ("long", 20): 3, ("short", 40): 4}
+    with prepare(one_partition, table, "sessions", 60, 80, "1") as backfill:
+        write(backfill, of({("long", 60): 7, ("short", 60): 8}))
+        for act in (compare, publish):
+            with pytest.raises(BackfillError, match="windows of 5 and 10 ms: a replay is for windows of one length"):
+                act(backfill)
+    assert seen(table) == standing
+
+
 def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_path):
     spark = one_partition
     rows = told(spark, OLD)

@@ -8,13 +8,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidecast.backfill.running import Backfill, rows_at, table_version
-from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.spec import BackfillError, check_lengths
 from tidecast.backfill.summary import ColumnChange, Summary
 from tidecast.merge.columns import COVERS
 from tidecast.merge.table import TableForm
 from tidecast.merge.upsert import within
 from tidecast.signed.aggregate import VERSION
-from tidecast.signed.columns import same_as
+from tidecast.signed.columns import END, START, same_as
 from tidecast.signed.sink import DELETED
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def compare(backfill: Backfill, tolerance: float = 0.0) -> Summary:
         tolerance: relative difference up to which doubles count as equal; sums of doubles depend on their order.
 
     Raises:
-        BackfillError: the replay is not written to its end.
+        BackfillError: the replay is not written to its end, or its windows are of several lengths.
     """
     with differences(backfill, backfill.spark, tolerance) as windows:
         found = summarise(windows)
@@ -82,15 +82,22 @@ def differences(backfill: Backfill, spark: SparkSession, tolerance: float) -> It
 
 
 def summarise(found: DataFrame) -> Summary:
-    """Return how many windows differ, without the change of each column; runs a Spark job."""
+    """Return how many windows differ, without the change of each column; runs a Spark job.
+
+    Raises:
+        BackfillError: what was replayed has windows of several lengths, as sessions are.
+    """
     from pyspark.sql import functions as F
 
+    replayed = F.when(F.col(_NEW).isNotNull(), F.col(END) - F.col(START))
     totals: Any = found.agg(
         F.count(F.when(F.col(_OLD).isNotNull() | F.col(_NEW).isNotNull(), 1)).alias("windows"),
         *(F.count(F.when(F.col(KIND) == kind, 1)).alias(kind) for kind in ("differs", "new", "gone")),
         F.count(F.when(F.col(CHANGED), 1)).alias("changed"),
         F.count(F.when(F.col(DUE), 1)).alias("due"),
-    ).collect()[0]
+        F.min(replayed).alias("shortest"), F.max(replayed).alias("longest"),
+    ).collect()[0]  # fmt: skip
+    check_lengths(totals["shortest"], totals["longest"])
     windows, differs, new, gone, changed, due = (
         int(totals[name]) for name in ("windows", "differs", "new", "gone", "changed", "due")
     )

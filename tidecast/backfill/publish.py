@@ -59,8 +59,8 @@ def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10, last
         last: whether it is over if nothing waits; False: live may still tell windows of the range.
 
     Raises:
-        BackfillError: the replay is not written to its end, its plan is not the live query's, the disk is full, or
-            other writers came between each time; the table is as it was.
+        BackfillError: the replay is not written to its end, its windows are of several lengths, its plan is not the
+            live query's, the disk is full, or other writers came between each time; the table is as it was.
         Exception: as pyspark raises it; the table is as it was.
     """
     if attempts < 1:

@@ -13,6 +13,8 @@ from tidecast.backfill.spec import SEVERAL_LENGTHS, BackfillError, Spec, check_n
 from tidecast.merge.columns import NOTHING_TOLD
 from tidecast.merge.table import TableForm, length_of_windows, read_form
 from tidecast.signed.aggregate import VERSION
+from tidecast.signed.columns import END, START
+from tidecast.signed.sink import DELETED
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -98,14 +100,16 @@ def prepare(
             is computed again.
 
     Raises:
-        BackfillError: the range, the id or the table does not fit, its windows are of several lengths, or another
-            backfill has the range or this id.
+        BackfillError: the range, the id or the table does not fit, windows of several lengths stand in the range, or
+            another backfill has the range or this id.
         MergeError: the table is a sink that does not merge.
         OSError: the folder beside the table cannot be written.
     """
     check_name(name)
     check_range(begin, end, int(time.time() * 1000) if now is None else now)
     form = _read_form(spark, table)
+    standing = f"NOT {DELETED} AND {START} < {end} AND {END} > {begin}"  # others may be of a plan of before
+    length_of_windows(spark, form.table, BackfillError, SEVERAL_LENGTHS, standing)
     wanted = Spec(name, form.table, begin, end, plan, form.keys)
     with namespace.alone(table):
         known = namespace.read_spec(table, name)
@@ -186,7 +190,6 @@ def _read_form(spark: SparkSession, table: Path) -> TableForm:
             f"{table} is no Delta table, so it is a sink that does not merge: refused for overlaps; write the live"
             " query by tidecast.merge.MergeSink"
         )
-    length_of_windows(spark, form.table, BackfillError, SEVERAL_LENGTHS)
     return form
 
 

@@ -138,6 +138,16 @@ def check_range(begin: int, end: int, now: int) -> None:
         )
 
 
+def check_lengths(shortest: int | None, longest: int | None) -> None:
+    """Refuse what was replayed if its windows, from the shortest to the longest, ms, are of several lengths.
+
+    Raises:
+        BackfillError: they are.
+    """
+    if shortest != longest:
+        raise BackfillError(f"results are of windows of {shortest} and {longest} ms: {SEVERAL_LENGTHS}")
+
+
 def overlapping(spec: Spec, others: Iterable[Spec]) -> list[Spec]:
     """Return the other backfills of a range in common that may still be published."""
     return [

@@ -77,7 +77,9 @@ def read_form(spark: SparkSession, table: str) -> TableForm | None:
     )
 
 
-def length_of_windows(spark: SparkSession, table: str, error: type[ValueError], why: str) -> int | None:
+def length_of_windows(
+    spark: SparkSession, table: str, error: type[ValueError], why: str, among: str = "true"
+) -> int | None:  # fmt: skip
     """Return the length of a table's windows, ms; None where it has none.
 
     Args:
@@ -85,14 +87,15 @@ def length_of_windows(spark: SparkSession, table: str, error: type[ValueError], 
         table: path or name of a table of results.
         error: of the caller.
         why: the caller takes windows of one length only, and what to do instead.
+        among: condition on the rows that count, in SQL; without it all do, those that were deleted, too.
 
     Raises:
         ValueError: as given: they are of several lengths, as sessions are.
     """
     from pyspark.sql import functions as F
 
-    rows = spark.read.table(identifier(table)).select((F.col(END) - F.col(START)).alias("ms")).distinct().limit(2)
-    lengths = sorted(row["ms"] for row in rows.collect())
+    rows = spark.read.table(identifier(table)).where(among).select((F.col(END) - F.col(START)).alias("ms"))
+    lengths = sorted(row["ms"] for row in rows.distinct().limit(2).collect())
     if len(lengths) > 1:
         raise error(f"{table} has windows of {lengths[0]} and of {lengths[1]} ms: {why}")
     return int(lengths[0]) if lengths else None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tidecast.backfill.spec import SEVERAL_LENGTHS, BackfillError
+from tidecast.backfill.spec import check_lengths
 from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic.kept import window_of
 
@@ -86,7 +86,6 @@ def summarise(found: DataFrame, window: str) -> Summary:
         F.count(F.lit(1)).alias("windows"), *(F.count_if(F.col("kind") == kind).alias(kind) for kind in kinds),
         F.min(replayed).alias("shortest"), F.max(replayed).alias("longest"),
     ).collect()[0]  # fmt: skip
-    if row["shortest"] != row["longest"]:
-        raise BackfillError(f"results are of windows of {row['shortest']} and {row['longest']} ms: {SEVERAL_LENGTHS}")
+    check_lengths(row["shortest"], row["longest"])
     differs, new, gone = (int(row[kind]) for kind in kinds)
     return Summary(int(row["windows"]), differs, new, gone, changed=0, due=differs + new + gone)
