@@ -1,4 +1,4 @@
-"""How missing windows affect a job's forecasts: short gaps are filled, after long ones the job starts over."""
+"""How missing windows affect a job's forecasts: gaps are filled, after long ones the job warms up anew."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from models.forecast.core.series import Floats, SeriesError
 
 LONGEST_GAP = 24
-"""After a gap of more windows than this the job starts over, its state dropped."""
+"""After a gap of more windows than this the job starts over: it warms up, on all that its model knows from before."""
 WARM_UP = 24
 """Consecutive samples after which forecasts of a job that (re)started may be issued."""
 DOUBTED, SETTLED = 3, 3
@@ -53,7 +53,7 @@ def streak_after(streak: Streak | None, missing: int) -> Streak:
     """Return the streak (how regularly a job's samples came) after one more sample.
 
     A gap of over 24 missing windows, or no sample before, starts the job over: 1 in a row, warming until 24 in a row.
-    After a gap of 1 to 24 windows the caller steps the forecaster once per missing window with NaN.
+    The caller steps the forecaster once per missing window with NaN.
 
     Args:
         streak: before the sample; None where there was no sample yet.

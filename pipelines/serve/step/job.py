@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from models.forecast.core.gaps import Streak, silence_reason, starts_over, streak_after
+from models.forecast.core.gaps import Streak, silence_reason, streak_after
 from models.forecast.core.series import Series, SeriesError
 from models.forecast.online import Online, OnlineError
 from pipelines.serve.step.deployments import Deployment, deployment_at
 from pipelines.serve.step.forecasts import ForecastContext, build_message, build_series
 from pipelines.serve.step.server_context import ServerContext
 from pipelines.serve.step.windower import OpenWindow, SampleEffect, Window, add_sample
-from pipelines.serve.step.windows import warmed_steps
+from pipelines.serve.step.windows import FEWEST, warmed_steps
 from tidecast.messages import Forecast, Heartbeat, MetricSample
 
 log = logging.getLogger(__name__)
@@ -183,16 +183,15 @@ class ServedJob:
 
     def _add_window(self, window: Window) -> None:
         missing = 0 if self.newest is None else window.window_index - self.newest - 1
-        anew = starts_over(self.streak, missing)
+        anew = self.newest is None or missing > FEWEST  # to step over more would keep other jobs waiting
         self.streak = streak_after(self.streak, missing)
         self.first = window.window_index if self.first is None else self.first
         self.newest, self.rate = window.window_index, window.rate
         self.unsaved.append((window.window_index, window.rate))
         if self.model is None:
             return
-        if anew:  # the state is too old, but the same time last week is still of use
-            first = max(self.first, window.window_index - warmed_steps(self.step_s))
-            self.model.admit(self.job, self.history(first, window.window_index - 1))
+        if anew:
+            self.model.admit(self.job, self.history(window.window_index, window.window_index - 1))
         else:
             for _ in range(missing):
                 self.model.step(self.job, math.nan)

@@ -7,8 +7,10 @@ from models.forecast.baselines.linear import fit_linear
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from models.forecast.neural.windows import PastWindow
+from models.forecast.online import Online
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import prepare_model
+from pipelines.serve.step.job import ServedJob
 from pipelines.serve.step.jobs import ServedJobs
 from pipelines.serve.step.windower import Window
 from pipelines.serve.step.windows import RecentWindows, warmed_steps
@@ -36,7 +38,8 @@ def test_at_steps_too_short_for_a_week_they_hold_two_days_and_at_a_second_no_mor
     assert warmed_steps(1.0) == warmed_steps(1800.0) == 2880
 
 
-def test_a_champion_that_reads_last_week_serves_as_itself_from_its_promotion_on_and_after_a_long_gap(ridge):
+@pytest.fixture
+def served(ridge):
     windows = RecentWindows(STEP_S)
     jobs = ServedJobs(windows, {JOB}, lambda job, by: None, 7)
     for window, rate in enumerate(LOADS.tolist()):
@@ -46,6 +49,24 @@ def test_a_champion_that_reads_last_week_serves_as_itself_from_its_promotion_on_
     deployment = ready.deployment(1, len(LOADS), STEP_S)
     served.deployments[:] = [deployment]
     served.switch_model(ready.model, deployment, ready.warm_state)
-    assert ready.model.basis(JOB) == "ridge"
-    jobs.step(JOB, Window(len(LOADS) + 50, 100.0, None, 0.0))
-    assert served.streak.warming and ready.model.basis(JOB) == "ridge"
+    return served
+
+
+def test_a_champion_that_reads_last_week_serves_as_itself_from_its_promotion_on_and_after_a_long_gap(served):
+    assert served.model.basis(JOB) == "ridge"
+    served.step(Window(len(LOADS) + 50, 100.0, None, 0.0))
+    assert served.streak.warming and served.model.basis(JOB) == "ridge"
+
+
+@pytest.mark.parametrize(("missing", "knows"), [(25, True), (2880, True), (2881, False)])
+def test_a_job_that_comes_back_keeps_the_server_no_longer_than_its_gap_and_forecasts_the_same(
+    served, ridge, monkeypatch, missing, knows
+):
+    read, history = [], ServedJob.history
+    monkeypatch.setattr(ServedJob, "history", lambda *asked: read.append(history(*asked)) or read[-1])
+    served.step(Window(len(LOADS) + missing, 120.0, None, 0.0))
+    assert sum(len(series) for series in read) == 0, "a model is begun on windows in the thread that serves"
+    anew, before = Online(ridge), LOADS if knows else LOADS[:0]
+    values = np.concatenate([before, np.full(missing, np.nan), [120.0]])
+    anew.admit(JOB, Series((len(LOADS) - len(before)) * STEP_S, STEP_S, values))
+    np.testing.assert_array_equal(served.model.current(JOB), anew.current(JOB))
