@@ -166,16 +166,18 @@ class AliasStore(OwnedModels):
     def taken_back(self, job: str) -> str | None:
         """Return the version that a person took back for the one that serves now, e.g. "3"; None where nobody did.
 
-        Whoever lets another version serve since, by `promote` or by the alias in MLflow, has ended that; who deletes
-        the one that serves there has not.
+        Whoever lets another version serve since, by `promote` or by the alias in MLflow, has ended that, also where
+        that one is deleted later; who deletes the one that serves in its stead has not.
 
         Raises:
             RegistryError: MLflow does not answer.
             MessageError: no job can have the name.
         """
         left = self.alias_version(job, PREVIOUS)
-        back = self._back_to(job, left)
-        return left if back is not None and self.champion_version(job) in (back, None) else None
+        back, serves = self._back_to(job, left), self.champion_version(job)
+        if serves is None:  # a version whose alias went elsewhere is still there
+            return left if back not in {None, *(str(one.version) for one in self.versions(job))} else None
+        return left if back == serves else None
 
     def promote(self, job: str, version: str) -> None:
         """Make a version champion by a person's word, see `set_champion`; it is taken back no longer, if it was.
@@ -190,15 +192,10 @@ class AliasStore(OwnedModels):
             MessageError: no job can have the name.
         """
         self.set_champion(job, version)
-        name = self.model_name(job)
         if self._back_to(job, version) is not None:
-            self._client.delete_model_version_tag(name, version, ROLLED_BACK)
-        if self.taken_back(job) is None:
-            return
-        if (earlier := served_last(self.versions(job), version)) is None:
-            self._client.delete_registered_model_alias(name, PREVIOUS)
-        else:
-            self._client.set_registered_model_alias(name, PREVIOUS, earlier)
+            self._client.delete_model_version_tag(self.model_name(job), version, ROLLED_BACK)
+        if self.taken_back(job) is not None:
+            self._end_hold(job, version)
 
     def set_version_tags(self, job: str, version: str, tags: Mapping[str, str]) -> None:
         """Set tags of a version, with a request for each; others stay.
@@ -226,8 +223,16 @@ class AliasStore(OwnedModels):
             self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, before)
         elif (left := self.taken_back(job)) is not None:  # in the stead of one that was deleted
             self.set_version_tags(job, left, {ROLLED_BACK: version})
+        elif self._back_to(job, self.alias_version(job, PREVIOUS)) == version:  # a person has ended that it is held
+            self._end_hold(job, version)
         self._client.set_registered_model_alias(self.model_name(job), CHAMPION, version)
         self.set_version_tags(job, version, {SERVED: datetime.now(UTC).isoformat(timespec="seconds")})
+
+    def _end_hold(self, job: str, version: str) -> None:
+        if (earlier := served_last(self.versions(job), version)) is None:
+            self._client.delete_registered_model_alias(self.model_name(job), PREVIOUS)
+        else:
+            self._client.set_registered_model_alias(self.model_name(job), PREVIOUS, earlier)
 
     def _letting_serve(self, job: str, version: str) -> str:
         command = " ".join(["tidecast models promote", job, version, *["--agent"] * (self.what == "agent")])

@@ -189,6 +189,21 @@ def test_where_the_champion_is_deleted_what_served_before_serves_again_and_nothi
     assert [str(one.version) for one in registry.versions("vacant")] == [first]
 
 
+@pytest.mark.parametrize("earlier", [True, False])
+def test_what_a_person_let_serve_by_hand_ends_a_hold_also_where_it_is_deleted_later(registry, earlier):
+    job = f"by-hand-{earlier}"
+    *before, second, third, fourth = (put(registry, job, Naive(TASK)) for _ in range(4 if earlier else 3))
+    for version in (*before, second, third):
+        registry.set_champion(job, version)
+    assert registry.roll_back(job) == (third, second)
+    registry._client.set_registered_model_alias(f"{job}-forecaster", "champion", fourth)  # as on MLflow's pages
+    registry._client.delete_model_version(f"{job}-forecaster", fourth)
+    assert (registry.champion_version(job), registry.taken_back(job)) == (None, None)
+    train_challenger(registry, job, TRAINING, LakeSeries(series(50), 1))
+    assert (registry.champion_version(job), registry.taken_back(job)) == (second, None)
+    assert registry.alias_version(job, "previous") == (before[0] if earlier else None)
+
+
 def test_a_rollback_in_the_moment_of_a_promotion_stands(registry, settings, monkeypatch):
     first, serves = put(registry, "moment", Naive(TASK)), put(registry, "moment", Naive(TASK))
     registry.set_champion("moment", first)
