@@ -43,6 +43,14 @@ def valid_drifts(extras: Iterable[Any]) -> list[DriftEvent]:
     return found
 
 
+def reported_at(event: Mapping[str, Any]) -> float | None:
+    """Return when an asset event was made by what Airflow tells of it, epoch seconds; None where that is no moment."""
+    try:
+        return datetime.fromisoformat(event["timestamp"]).timestamp()
+    except (KeyError, TypeError, ValueError):
+        return None
+
+
 def newest_drifts(events: Iterable[Mapping[str, Any]]) -> dict[str, DriftSeen]:
     """Return the newest drift of each job by what Airflow tells of asset events, newest first; others are left out.
 
@@ -52,10 +60,8 @@ def newest_drifts(events: Iterable[Mapping[str, Any]]) -> dict[str, DriftSeen]:
     for event in events:
         if event.get("name") != DRIFT:
             continue
-        try:
-            reported = datetime.fromisoformat(event["timestamp"]).timestamp()
-        except (KeyError, TypeError, ValueError) as error:
-            _log.warning("an event of the asset %s has no moment and is left out: %r", DRIFT, error)
+        if (reported := reported_at(event)) is None:
+            _log.warning("an event of the asset %s is left out: timestamp=%r", DRIFT, event.get("timestamp"))
             continue
         for drift in valid_drifts([event.get("extra")]):
             found.setdefault(drift["job"], DriftSeen(reported, float(drift["factor"])))

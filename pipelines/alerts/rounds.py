@@ -7,7 +7,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from datetime import datetime
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,7 @@ from typing import Any
 from configs.bounds import DAY_S
 from configs.settings import Settings
 from models.alerts.knowledge import DriftSeen, Ingested, LakeSeen
-from pipelines.airflow.drifts import newest_drifts
+from pipelines.airflow.drifts import newest_drifts, reported_at
 from pipelines.airflow.names import INGEST_DAG
 from pipelines.airflow.rest import Orchestrator
 from pipelines.ingest.columns import KINDS
@@ -117,7 +116,7 @@ class Rounds:
         events, since = list[dict[str, Any]](), time.time() - DAY_S  # for so long an alert holds
         while page := self._airflow.asset_events(INGEST_DAG, len(events)):
             events += page
-            if datetime.fromisoformat(page[-1]["timestamp"]).timestamp() < since:
+            if (reported_at(page[-1]) or since) < since:  # behind one without a moment the next page tells
                 break
         self.drifts = {**self.drifts, **newest_drifts(events)}
         return ""

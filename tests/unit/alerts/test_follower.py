@@ -650,6 +650,10 @@ def test_all_drifts_of_a_day_are_read_however_many_came_at_once(lake, monkeypatc
     assert {f"job-{n}" for n in range(150)} <= found.drifts.keys() and asked == [0, 100]
     del events[120:]
     assert len(gone_round(there)[0].drifts) == 120 and ("airflow", "") in told
+    for moment in ({"timestamp": "yesterday"}, {"timestamp": None}, {}):
+        events[99] = {"name": "tidecast.drift", "extra": {}, **moment}
+        found, told = gone_round(there)
+        assert len(found.drifts) == 119 and ("airflow", "") in told, "one event stops the whole look"
 
 
 def test_a_thousand_jobs_are_looked_at_within_a_second():
