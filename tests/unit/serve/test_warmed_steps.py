@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from configs.sections import Serving
 from models.forecast.baselines.linear import fit_linear
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
@@ -35,7 +36,11 @@ def test_windows_hold_what_a_network_reads_of_a_week_and_errors_of_its_own(step_
 
 def test_at_steps_too_short_for_a_week_they_hold_two_days_and_at_a_second_no_more_than_at_half_an_hour():
     assert warmed_steps(20.0) == 2 * 86_400 / 20
-    assert warmed_steps(1.0) == warmed_steps(1800.0) == 2880
+    assert warmed_steps(1.0) == warmed_steps(6.0) == warmed_steps(1800.0) == 2880
+
+
+def test_the_store_keeps_what_a_champion_is_warmed_on_by_default_but_at_the_documented_steps():
+    assert [s for s in range(1, 1801) if warmed_steps(s) > Serving().history] == [7, 8, *range(30, 39)]
 
 
 @pytest.fixture
