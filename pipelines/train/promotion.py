@@ -8,10 +8,8 @@ from typing import Any, Protocol, TypeVar
 
 from configs.errors import FinalError
 from models.forecast.selection.gate import Verdict
-from pipelines.registry.aliases import PREVIOUS
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.store import ModelStore
-from pipelines.registry.way_back import served_before
 
 Tags = Mapping[str, str]
 Model_co = TypeVar("Model_co", covariant=True)
@@ -57,28 +55,6 @@ def load_champion(registry: ChampionStore[Model_co], job: str) -> tuple[str | No
         return version, registry.load(job, version), ""
     except UnreadableError as error:
         return version, None, f"The champion cannot be loaded: {error}"
-
-
-def reinstate(registry: ModelStore, job: str) -> str | None:
-    """Make the version champion again that served last, as where a person has deleted the champion in MLflow.
-
-    It is none that a person took back; what a rollback holds is held on (`taken_back`).
-
-    Args:
-        registry: of forecasters.
-        job: its name; it has no champion.
-
-    Returns:
-        The version; None where none is left that has served, and nothing has changed.
-
-    Raises:
-        RegistryError, MlflowException: MLflow does not answer, or the model is not this deployment's.
-        MessageError: no job can have the name.
-    """
-    last = served_before(registry.versions(job), "", registry.alias_version(job, PREVIOUS))
-    if last is not None:
-        registry.set_champion(job, last)
-    return last
 
 
 def decide(registry: ModelStore, job: str, tags: Tags, by_figures: Callable[[], Verdict]) -> Verdict:

@@ -189,6 +189,28 @@ def test_where_the_champion_is_deleted_what_served_before_serves_again_and_nothi
     assert [str(one.version) for one in registry.versions("vacant")] == [first]
 
 
+@pytest.mark.parametrize(
+    ("case", "task"),
+    [
+        ("step", Task(1800.0, 3, TASK.levels)), ("horizon", Task(STEP, 6, TASK.levels)),
+        ("levels", Task(STEP, 3, (0.5, 0.9))), ("unreadable", TASK),
+    ],
+)  # fmt: skip
+def test_where_the_champion_is_deleted_no_version_serves_again_that_cannot(registry, settings, case, task):
+    job = f"useless-{case}"
+    first = put(registry, job, Naive(task))
+    if case == "unreadable":
+        written = (settings.var_dir / "mlflow" / "artifacts").rglob("forecaster.json")
+        max(written, key=lambda path: path.stat().st_mtime_ns).write_text("{}")
+    second = put(registry, job, Naive(TASK))
+    for version in (first, second):
+        registry.set_champion(job, version)
+    registry._client.delete_model_version(f"{job}-forecaster", second)
+    train_challenger(registry, job, TRAINING, LakeSeries(series(50), 1))
+    serves = registry.champion_version(job)
+    assert serves not in (None, first) and registry.load(job, serves) == Naive(TASK)
+
+
 @pytest.mark.parametrize("earlier", [True, False])
 def test_what_a_person_let_serve_by_hand_ends_a_hold_also_where_it_is_deleted_later(registry, earlier):
     job = f"by-hand-{earlier}"

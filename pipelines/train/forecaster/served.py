@@ -1,12 +1,47 @@
-"""How right the versions of a forecaster were that have served: their forecasts beside the load that came."""
+"""The versions of a forecaster that have served: how right they were, and which one may serve again."""
 
 from __future__ import annotations
 
 import pandas as pd
 
+from models.forecast.core.forecaster import Task
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import Registry, TrackedRun
+from pipelines.registry.aliases import PREVIOUS
+from pipelines.registry.artifacts import UnreadableError
+from pipelines.registry.way_back import served_before
 from pipelines.report.accuracy import error_by_version, match_forecasts
+
+
+def reinstate(registry: Registry, job: str, task: Task) -> str | None:
+    """Make the version champion again that served last, as where a person has deleted the champion in MLflow.
+
+    It is none that a person took back; what a rollback holds is held on (`taken_back`).
+
+    Args:
+        registry: of forecasters.
+        job: its name; it has no champion.
+        task: what is forecast now; a version for another step, horizon or levels is not taken.
+
+    Returns:
+        The version; None where none is left that has served, or that one is of another task or cannot be read, and
+        nothing has changed.
+
+    Raises:
+        RegistryError, MlflowException, OSError: MLflow does not answer, or the model is not this deployment's.
+        MessageError: no job can have the name.
+    """
+    last = served_before(registry.versions(job), "", registry.alias_version(job, PREVIOUS))
+    if last is None:
+        return None
+    try:
+        made = registry.load(job, last)
+    except UnreadableError:
+        return None
+    if (made.step_s, made.horizon, made.levels) != (task.step_s, task.horizon, task.levels):
+        return None
+    registry.set_champion(job, last)
+    return last
 
 
 def score_served_versions(
