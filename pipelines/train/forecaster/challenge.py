@@ -61,10 +61,9 @@ def train_challenger(
     The best is chosen on, and fitted to, all but the newest `training.holdout_steps` steps, of a short history a fifth
     but at least 48 (`LEAST_HELD`); on these it is compared with the champion (the version that serves). Where the job
     has none, the version that served last is made champion first (`reinstate`) where it can be, or a seasonal naive
-    forecast that is registered; else `champion` does not move. The run gets parameters, metrics, plots, `card.md`, and
-    the scores of versions that have served (`score_served_versions`); its tag `outcome` names the challenger, or why
-    there is none: under `training.minimum_steps` known steps, or no record or under 24 (`FEWEST`) held out. Blocks for
-    minutes.
+    forecast that is registered; else `champion` does not move. The run gets parameters, metrics, plots, `card.md` and
+    scores (`score_served_versions`); its tag `outcome` names the challenger, or why there is none: under
+    `training.minimum_steps` known steps, or no record or under 24 (`FEWEST`) held out. Blocks for minutes.
 
     Args:
         registry: of forecasters.
