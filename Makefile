@@ -46,12 +46,12 @@ help: ## Show these lines.
 
 setup: $(VENV)/.ready var/jars.json var/class-archive/.ready var/compiled/.ready ## Environment, Java, jars, class archives, kernels; nothing is done twice.
 
-run: setup ## The main job: history, training, serving, a live day on real executors, a report.
+run: setup var/compiled/.of-sources ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
 
 # Three workers, for tests wait more than they compute. A file at a time, or all that share Spark or Airflow: the ring
 # is the first of one of them, and the others give way to it (tests/conftest.py).
-test: setup ## All tests but those on real neighbours (test-site).
+test: setup var/compiled/.of-sources ## All tests but those on real neighbours (test-site).
 ifeq ($(strip $(ARGS)),)
 	@$(BIN)/pytest tests -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10
 else
@@ -126,8 +126,13 @@ var/class-archive/.ready: var/jars.json pipelines/spark/write_archive.py pipelin
 	@$(BIN)/python -m pipelines.stack.broker_archive
 	@mkdir -p $(@D) && touch $@
 
-# Once: of sources that change later each process compiles what it calls.
+# Once: of sources that change later each process compiles what it calls, but in what takes minutes anyway.
 var/compiled/.ready: $(VENV)/.ready
 	@echo "compiling the kernels of the models (a minute, once)"
 	@$(BIN)/python -m models.precompile
-	@mkdir -p $(@D) && touch $@
+	@mkdir -p $(@D) && touch $@ $(@D)/.of-sources
+
+var/compiled/.of-sources: var/compiled/.ready $(shell find models -name '*.py')
+	@echo "compiling the kernels of the models, whose sources have changed (a minute)"
+	@$(BIN)/python -m models.precompile
+	@touch $@

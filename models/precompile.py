@@ -1,7 +1,8 @@
 """`python -m models.precompile`: run on little what numba compiles, so that its machine code is on disk beforehand.
 
 A minute of CPU, once per installation. Without it everything works: a process compiles what it calls first, and
-several that start together compile the same. After a change of the sources (`models`) it is so, too.
+several that start together compile the same. After a change of the sources (`models`) it is so, too, until `make test`
+or `make run` compiles them again.
 """
 
 from __future__ import annotations

@@ -138,6 +138,8 @@ def test_raises_taught_the_lead_time_and_late_seconds_were_counted_live(ring):
 def test_no_scale_action_stopped_the_query(ring):
     """In an action, records never waited with nothing running for longer than at the restart here, or than noise does.
 
+    Halts that a planted fault made are left out: as long as the broker was away, no action could be worse.
+
     How many seconds that was is a figure of the main job, no matter of a test.
     """
     measured = measure_run(read.load_run(ring["dir"]))
@@ -149,8 +151,9 @@ def test_no_scale_action_stopped_the_query(ring):
     batches = measured.run.batches
     lengths = {True: 0, False: max(RESTART_S, batches.committed[0] - batches.started[0])}
     for halt in halts:
-        begun = not faulty & {*halt} and bool(seconds["in_action"][halt[0]])
-        lengths[begun] = max(lengths[begun], len(halt))
+        if not faulty & {*halt}:
+            begun = bool(seconds["in_action"][halt[0]])
+            lengths[begun] = max(lengths[begun], len(halt))
     assert lengths[True] <= lengths[False], lengths
 
 
@@ -286,7 +289,9 @@ def test_the_job_with_a_key_refused_what_was_not_signed_and_nothing_else(ring):
 
 def test_no_secret_is_in_anything_that_was_left(ring):
     """Logs, pages, runs, MLflow's store and artifacts, Airflow's database and logs, topics, tables, all of it."""
-    files = [path for path in ring["lake"].parent.rglob("*") if path.is_file() and not path.is_symlink()]
+    var = ring["dir"].parent.parent
+    files = [path for path in var.rglob("*") if path.is_file() and not path.is_symlink()]
+    assert all(any(path.is_relative_to(part) for path in files) for part in (ring["dir"], ring["lake"]))
     found = {secret: [f for f in files if secret.encode() in f.read_bytes()] for secret in (KEY, TOKEN)}
     assert found[KEY] == []
     assert [file.name for file in found[TOKEN]] == ["settings.yaml"]  # which every process of the stack reads
