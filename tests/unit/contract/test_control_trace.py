@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from models.contract.signals import Signals
 from models.contract.state import begin
 from models.contract.trace import ControlTraceError, TraceDifference, header, replay, trace_line
-from tests.fakes.shared_job import run_queue, shared_plan, shared_terms
+from tests.fakes.shared_job import PATH, run_queue, shared_plan, shared_terms
 
 TERMS = shared_terms(lag={"max_ms": 900}, error={"s": {"eps_rel": 0.1, "pf": 0.01}}, fairness={"weights": {"a": 2}})
 
@@ -52,7 +52,10 @@ def test_any_trace_replays_to_itself(loads, lag):
     assert replay(traced(loads, lambda n: {"lag_ms": lag * n, "time_s": 1e9 + 10 * (n if n % 4 else n - 2)})) is None
 
 
-@pytest.mark.parametrize("path", [("controls", "replay_rps"), ("u", "after"), ("nu", "after", "lag")])
+@pytest.mark.parametrize(
+    "path",
+    [("controls", "replay_rps"), ("u", "after"), ("nu", "after", "lag"), ("predicted", "f"), ("measured", PATH)],
+)
 def test_the_first_difference_is_told_with_its_line(path):
     lines = [json.loads(line) for line in LINES]
     for at in (9, 12):
@@ -64,7 +67,16 @@ def test_the_first_difference_is_told_with_its_line(path):
             told = TraceDifference(10, ".".join(path), part[path[-1]], right)
     changed = [json.dumps(line) for line in lines]
     assert replay(changed) == told
-    assert replay(changed, tolerance=1e-9) is None or right == 0
+    assert (replay(changed, tolerance=1e-9) is None) is (right != 0)
+
+
+def test_a_difference_is_found_down_to_the_tolerance():
+    lines = [json.loads(line) for line in LINES]
+    right = lines[9]["predicted"]["f"]
+    lines[9]["predicted"]["f"] = other = right * (1 + 1e-6)
+    changed = [json.dumps(line) for line in lines]
+    assert right != 0 and replay(changed, tolerance=1e-9) == TraceDifference(10, "predicted.f", other, right)
+    assert replay(changed, tolerance=1e-5) is None
 
 
 def test_other_signals_are_found_in_what_follows_from_them():
