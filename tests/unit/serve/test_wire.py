@@ -1,7 +1,7 @@
 import struct
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from pipelines.serve.net import wire
@@ -31,6 +31,17 @@ ANSWERS = st.one_of(
 )
 
 
+def _with_a_byte_more(message, at, byte):
+    body = wire.encode_frame(message)[4:]
+    at %= len(body) + 1
+    return body[:at] + bytes([byte]) + body[at:]
+
+
+BODIES = st.binary(max_size=60) | st.builds(
+    _with_a_byte_more, REQUESTS | ANSWERS, st.integers(0, 1000), st.integers(0, 255)
+)
+
+
 @given(st.lists(REQUESTS, max_size=6), st.data())
 def test_requests_arrive_whole_however_the_bytes_are_cut(requests, data):
     stream = b"".join(wire.encode_frame(one) for one in requests)
@@ -55,12 +66,20 @@ def test_any_bytes_are_frames_or_refused(noise):
     except wire.WireError as error:
         assert error.code == "oversized"
         return
-    for frame in frames:
-        for read in (wire.read_request, wire.read_answer):
-            try:
-                read(frame)
-            except wire.WireError as error:
-                assert error.code == "frame"
+    assert b"".join(struct.pack("<I", len(frame)) + frame for frame in frames) + buffer == noise
+
+
+@given(BODIES)
+@example(b"\x91" * 100_000)
+@example(b"\xff")
+@example(b"\x92\x02\xa1\xff")
+def test_any_body_of_a_frame_is_a_message_or_refused(body):
+    assert wire.take_frames(bytearray(struct.pack("<I", len(body)) + body)) == [body]
+    for read in (wire.read_request, wire.read_answer):
+        try:
+            read(body)
+        except wire.WireError as error:
+            assert error.code == "frame"
 
 
 def test_a_frame_that_is_too_long_is_refused_before_it_is_read():
