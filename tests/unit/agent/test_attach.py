@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tidecast import attach
+from tidecast.connection.environment import ADDRESS, SIGNING_KEY
 from tidecast.spark.source import choose_brokers, kafka_sources, subscribed_topics
 
 LOGIN = {
@@ -72,3 +73,14 @@ def test_of_several_brokers_the_first_is_measured_and_the_rest_named(caplog):
 def test_a_number_that_makes_no_sense_is_refused_before_the_query_is_looked_at(wrong, words):
     with pytest.raises(ValueError, match=words):
         attach(None, "orders", **wrong)
+
+
+@pytest.mark.parametrize("address", [None, ""])
+def test_where_neither_the_query_nor_the_environment_names_a_broker_the_remedy_is_told(monkeypatch, address):
+    monkeypatch.setattr("tidecast.agent.Cluster", lambda query: Plan())
+    monkeypatch.delenv(SIGNING_KEY, raising=False)
+    monkeypatch.delenv(ADDRESS, raising=False)
+    if address is not None:
+        monkeypatch.setenv(ADDRESS, address)
+    with pytest.raises(ValueError, match=rf"^no broker known for job 'orders': give attach\(.*bootstrap=.*{ADDRESS}$"):
+        attach(None, "orders")
