@@ -252,6 +252,13 @@ def test_only_this_user_may_connect_and_only_one_server_listens(door, tmp_path):
         Client(tmp_path / "none")
 
 
+def test_too_long_a_path_of_the_socket_is_refused_with_what_shortens_it(tmp_path):
+    path = tmp_path / ("s" * 108)
+    told = r"at most 107 bytes: give a shorter TIDECAST_VAR, or serving\.store"
+    with Store.open(tmp_path / "store") as store, pytest.raises(SocketError, match=told):
+        Loop(Core(store, STEP, {JOB}, 1), path)
+
+
 def test_a_champion_that_could_not_be_fetched_is_fetched_later(tmp_path, monkeypatch):
     monkeypatch.setattr("pipelines.serve.models.loader.AGAIN_S", 0.05)
     shelf, failed, load = Shelf(), [], Shelf.fetch
