@@ -11,6 +11,7 @@ from pipelines.scale.stateful import step_from
 from tests.unit.policy.test_processor import CONTRACT, NOW, metric, row
 
 KEPT = dataclasses.asdict(fresh(CONTRACT))
+STANDING = {"id": "1", "since": NOW, "executors": 2, "alike": "", "repeats": 1, "vouched": 1}
 ROWS = [row("metrics", metric())]
 
 
@@ -29,6 +30,11 @@ def test_a_state_with_fields_of_a_newer_release_is_gone_on_with(capsys):
     [
         *(json.dumps({**KEPT, **changed}) for changed in ({"model": {"slope": 1.0}}, {"past": []}, {"arrivals": None})),
         json.dumps({**KEPT, "standing": {"x": 1}}),
+        *(
+            json.dumps({**KEPT, "standing": {**STANDING, name: count}})
+            for name in ("executors", "repeats", "vouched")
+            for count in (-1, 1.5, True)
+        ),
         json.dumps([KEPT]),
         "{",
         # What is read, and cannot be decided with, or not be sent.
