@@ -222,3 +222,12 @@ def test_a_file_with_another_model_than_it_names_is_not_served(tmp_path):
     write_model_file(tmp_path, JOB, Deployment(1, "m", "1", other.digests, 0, 0, -1, STEP), dict(made.members))
     with pytest.raises(ModelSetError, match="digests"):
         found(tmp_path, JOB)
+
+
+def test_a_file_that_went_after_it_was_found_is_named_with_what_brings_it_back(tmp_path):
+    write(tmp_path, JOB, pack_model(Naive(Task(STEP, 3, (0.1, 0.5, 0.58)))))
+    (path,) = model_files(tmp_path, JOB)
+    deployment = read_deployment(path)
+    path.unlink()
+    with pytest.raises(ModelSetError, match=rf"^there is no model at {path}\. Write it again\.$"):
+        FleetStep(JOB, STEP, tmp_path, {JOB}, 7)._find_model(JOB, deployment)
