@@ -54,6 +54,11 @@ def test_a_push_leaves_the_window_before_it_as_it_was():
     assert window.highest(before, "w")[0] == 5.0
 
 
+def test_a_time_that_is_no_number_is_refused():
+    with pytest.raises(ValueError, match="a time that is NaN"):
+        window.push_values(window.fresh(1, "w"), "w", np.array([1.0]), np.nan, WINDOW_S)
+
+
 @pytest.mark.parametrize("gone", [131.0, 1e9])
 def test_after_a_long_pause_all_is_forgotten(gone):
     memory = window.push_values(pushed([5.0], [0.0]), "w", np.array([1.0]), gone, WINDOW_S)
