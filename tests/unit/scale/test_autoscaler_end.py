@@ -14,6 +14,7 @@ from pipelines.scale import autoscaler, beside
 from pipelines.scale.beside import BesideQuery
 from pipelines.scale.learned import NOTHING
 from pipelines.spark.wall_clock import ClockWatch
+from tests.fakes.waiting import PATIENCE_S
 
 RIGHT = ClockWatch(float, lambda: None)
 """A clock that nobody sets."""
@@ -44,7 +45,7 @@ autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoin
 
 
 def test_sigterm_while_the_jvm_starts_ends_it_before_the_query_and_spares_the_jvm():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True)
+    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, "")
     ignored, *rest = done.stdout.splitlines()
     assert int(ignored.split()[1], 16) & 1 << 14 and rest == ["stopped"]
@@ -73,7 +74,8 @@ except turn.AnotherAutoscalerError as error:
 
 
 def test_one_that_is_refused_has_announced_no_contract_and_told_no_pool(tmp_path):
-    done = subprocess.run([sys.executable, "-c", REFUSED], cwd=tmp_path, capture_output=True, text=True)
+    command = [sys.executable, "-c", REFUSED]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["session", "listened", "another autoscaler decides"]
 
