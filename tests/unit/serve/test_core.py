@@ -19,8 +19,9 @@ from models.forecast.online import Online
 from models.forecast.selection.catalogue import CATALOGUE
 from pipelines.serve.fast.core import CURSOR, Core, IncomingSample
 from pipelines.serve.fast.reading import answer_request
+from pipelines.serve.fast.restoring import ModelCache
 from pipelines.serve.fast.swapping import finish_swaps, swap_model
-from pipelines.serve.models.model_set import pack_model
+from pipelines.serve.models.model_set import MEMBERS, ModelSetError, pack_model
 from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.net.wire import (
     ROOM,
@@ -47,6 +48,7 @@ from pipelines.serve.step.keys import (
     open_window_name,
     quarantine_key,
     sample_key,
+    set_prefix,
     state_key,
 )
 from pipelines.serve.step.records import ForecastValue, SampleValue, StateValue, decode_value, encode_value
@@ -166,6 +168,31 @@ def test_models_that_no_job_needs_any_more_are_let_go(core):
         crown(core, CATALOGUE["ridge"](TASK, series(300 + 10 * version)), str(version))
     assert len(core.cache) == 2 and list(first) == ["rides"]
     assert all(feed(core, BEGIN + 30, BEGIN + 31, job=job)[0].forecasts for job in (JOB, "rides"))
+
+
+def test_a_model_is_read_from_the_store_only_as_it_was_recorded(core, store):
+    crown(core)
+    (deployment,) = core.job(JOB).deployments
+    cache = ModelCache(store)
+    found = cache.find(JOB, deployment)
+    assert pack_model(found.forecaster).digests == deployment.digests and cache.find(JOB, deployment) is found
+    other = pack_model(Naive(TASK, seasonal=False))
+    prefix = set_prefix(JOB)
+    store.put_set(prefix, {f"{prefix}/{name}": other.members[name] for name in MEMBERS}, 2, "persistent")
+    with pytest.raises(ModelSetError, match=r"^/model/orders of deployment 2 has digests .*, not \("):
+        ModelCache(store).find(JOB, msgspec.structs.replace(deployment, number=2))
+    assert len(cache) == 1
+
+
+@pytest.mark.parametrize("lost", MEMBERS)
+def test_a_model_of_which_a_part_is_no_longer_kept_is_named_with_that_part(core, store, lost):
+    crown(core)
+    (deployment,) = core.job(JOB).deployments
+    made = pack_model(Naive(TASK))
+    for name in {*MEMBERS} - {lost}:
+        store.put(f"{set_prefix('rides')}/{name}", made.members[name], 1)
+    with pytest.raises(ModelSetError, match=f"^/model/rides of deployment 1 lacks {lost}: no longer kept$"):
+        ModelCache(store).find("rides", deployment)
 
 
 def test_the_same_again_is_a_duplicate_with_the_forecast_of_then(core, store):
