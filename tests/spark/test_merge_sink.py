@@ -118,6 +118,10 @@ def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition,
     run(MergeSink(str(table), ["shop"], epoch=1, plan="2"), "third", stateless)
     again = read_form(spark, str(table))
     assert (again.epoch, again.plan) == (1, "2") and again.query != form.query
+    older = r"in epoch 1, this is query .* in epoch 0, .*give epoch=2 with a new one"
+    with pytest.raises(Exception, match=older):
+        run(MergeSink(str(table), ["shop"]), "fourth", stateless)
+    assert read_form(spark, str(table)) == again
     assert results() == [("a", 2, [(10,)])]
 
 
