@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import urllib.request
 
 import psutil
@@ -150,15 +151,28 @@ def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_byt
             publisher.send("metrics", JOB, window(i))
         publisher.flush()
 
+    killed, there = threading.Event(), []
+
+    def publish_until_killed():
+        for i in range(40, 140, 10):
+            publish(i, i + 10)
+            there.append(i + 10)
+            if killed.wait(0.5):
+                return
+
+    sender = threading.Thread(target=publish_until_killed, daemon=True)
     try:
         publish(0, 40)
         client = server.start()
         has(client, 39)
         first = client.versions(KEY)[0][0]
-        publish(40, 140)
-        has(client, 60)  # somewhere in the middle
+        sender.start()
+        has(client, 60)  # the first one of ten
         server.kill()
-        publish(140, 200)
+        killed.set()
+        sender.join()
+        assert there[-1] < 140, "it was killed once it had nothing left to do"
+        publish(there[-1], 200)
         client = server.start()
         has(client, 199)
         have_been_sent(kafka, BEGIN + 200 - first)
@@ -179,6 +193,7 @@ def test_killed_and_robbed_of_its_store_every_forecast_is_sent_with_the_same_byt
         assert claim.epoch > decode(Forecast, list(read_records(kafka, "forecasts"))[-1].value).epoch
         claim.close()
     finally:
+        killed.set()
         server.stop()
         publisher.close()
     check_sent(kafka, first, tmp_path / "whole")
