@@ -114,6 +114,7 @@ def server(folder, port):
         process = subprocess.Popen(command, stdout=log, stderr=log, env=own, start_new_session=True)
 
     def answers():
+        assert process.poll() is None, (folder / "server.log").read_text()  # another may have its port
         try:
             return httpx.get(f"http://127.0.0.1:{port}/health", timeout=3).status_code == 200
         except httpx.HTTPError:
