@@ -79,11 +79,12 @@ def killed(spark, table, at, image):
 
     Its JVM stands still meanwhile, and this process waits for it: no byte of theirs comes between two of the copy.
     """
-    jvm, known, over = pid_of(spark), data_files(at), threading.Event()
+    jvm, known, over, struck = pid_of(spark), data_files(at), threading.Event(), []
 
     def strike():
         wait_until(lambda: over.is_set() or data_files(at) - known, "a data file", every_s=0.002)
         os.kill(jvm, signal.SIGSTOP)
+        struck.append("late" if over.is_set() else "in time")
         try:
             shutil.copytree(table.parent, image, ignore=shutil.ignore_patterns("*.new"))  # these are half written
         finally:
@@ -96,6 +97,7 @@ def killed(spark, table, at, image):
     finally:
         over.set()
         other.join()
+    assert struck == ["in time"]
 
 
 def test_a_replay_is_compared_published_once_and_cancelled_and_a_full_disk_or_a_kill_changes_nothing(
