@@ -3,7 +3,7 @@
 import json
 import time
 from collections import Counter
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import replace
 
 import pytest
@@ -43,8 +43,8 @@ def plan(records):
 class World:
     """A topic whose events are stamped when they happen, a job that comes and goes, and what readers have seen."""
 
-    def __init__(self, spark, kafka, folder):
-        self.spark, self.kafka, self.folder = spark, kafka, folder
+    def __init__(self, spark, kafka, folder, ends):
+        self.spark, self.kafka, self.folder, self.ends = spark, kafka, folder, ends
         self.table, self.events, self.seen = str(folder / "counts"), [], Counter()
         self.partitions = list(range(PARTITIONS))
         self.source = {
@@ -90,7 +90,9 @@ class World:
         job.mode = "act"
         into = recovery.replay_into(plan, output_mode="update", trigger="200 milliseconds")
         unhurried = tuple(replace(order, task_s=60.0) for order in into.orders)  # on a busy machine tasks are long
-        return job, Replays(job, replace(into, orders=unhurried))
+        replays = Replays(job, replace(into, orders=unhurried))
+        self.ends.callback(replays.close)  # where the test fails; a second time nothing is left to be done
+        return job, replays
 
     def look(self):
         """What readers see of a window never falls: events are only ever added."""
@@ -127,7 +129,8 @@ def states(job, name):
 @pytest.fixture
 def world(one_partition, empty_topics, tmp_path, monkeypatch):
     monkeypatch.setattr("tidecast.replay.driver.AGAIN_S", 4.0)  # live goes on meanwhile
-    return World(one_partition, empty_topics, tmp_path)
+    with ExitStack() as ends:
+        yield World(one_partition, empty_topics, tmp_path, ends)
 
 
 def test_newest_first_then_the_gaps_and_every_window_is_right_in_the_end(world, monkeypatch):

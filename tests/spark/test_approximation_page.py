@@ -29,9 +29,12 @@ def test_the_example_runs_and_the_page_says_what_it_says(one_partition, tmp_path
     folders = {"folder": "visits", "checkpoint": "c", "errors": "errors"}
     names = {"spark": one_partition} | {name: str(tmp_path / folder) for name, folder in folders.items()}
     code, told = (re.search(rf"```{kind}\n(.*?)```", PAGE, re.DOTALL)[1] for kind in ("python", "text"))
-    exec(code, names)
-    names["query"].processAllAvailable()
-    names["query"].stop()
+    try:
+        exec(code, names)
+        names["query"].processAllAvailable()
+    finally:
+        for query in one_partition.streams.active:
+            query.stop()
     assert sorted(capsys.readouterr().out.splitlines()) == sorted(told.splitlines())
     entries = one_partition.read.parquet(names["errors"]).collect()
     assert sorted((json.loads(row.key)["shop"], row.operator, row.n) for row in entries) == [
