@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -80,6 +81,14 @@ def found(tmp_path_factory):
     }
     command = [sys.executable, str(Path(__file__).parent / "forks.py"), json.dumps(asked)]
     began = time.time()
-    done = subprocess.run(command, env=env, cwd=ROOT, capture_output=True, text=True, timeout=1200)
-    assert done.returncode == 0, done.stdout[-3000:] + done.stderr[-3000:]
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        command, env=env, cwd=ROOT, stdout=pipe, stderr=pipe, text=True, start_new_session=True
+    ) as process:
+        try:
+            said, wrong = process.communicate(timeout=1200)
+        except BaseException:
+            os.killpg(process.pid, signal.SIGKILL)  # with the fork that runs a script
+            raise
+    assert process.returncode == 0, said[-3000:] + wrong[-3000:]
     return {"began": began} | {name: json.loads((home / f"{name}.json").read_text()) for name in runs}
