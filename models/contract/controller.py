@@ -41,7 +41,7 @@ from models.contract.terms import Terms
 
 LEAST_RPS = 1e-9
 """Rate that an operator is taken to serve at least, so that the formulas of queues stay finite."""
-VERSION = 6
+VERSION = 7
 """Of the controller; a change that moves any control on the same signals, or adds to a line, makes it another."""
 CHANGED = "the job no longer responds to its controls as it did"
 
@@ -199,6 +199,7 @@ def _step(
     limits = {
         "admission": 0.0 if known.live_rps is None else replay_rate(list(known.rooms.values()), known.high_rps),
         "credits": credits.replay,
+        "borne": math.inf if seen.replay_most_rps is None else seen.replay_most_rps,
         "step": scaling.from_unit(stepped),
         "relief": 0.0 if step >= ReliefStep.REPLAY else math.inf,
         "unread": before if unread else math.inf,

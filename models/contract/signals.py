@@ -87,6 +87,7 @@ class Signals(Declared):
         live_rps: live source records/s that arrived.
         live_high_rps: the most expected in the next interval, such as the 90 % quantile of a forecast, records/s.
         replay_backlog: source records of the replay that wait.
+        replay_most_rps: most of the replay's records/s that live records bear, by who measures that; None: unknown.
         latency_ms: measured quantile by `PathLimit.name`.
         operators: readings by name.
         lag_ms: event time that the watermark is behind.
@@ -104,6 +105,7 @@ class Signals(Declared):
     live_rps: NotNegative | None = None
     live_high_rps: NotNegative | None = None
     replay_backlog: NotNegative | None = None
+    replay_most_rps: NotNegative | None = None
     latency_ms: Mapping[str, NotNegative] = field(default_factory=dict)
     operators: Mapping[str, OperatorReading] = field(default_factory=dict)
     lag_ms: NotNegative | None = None
@@ -132,7 +134,7 @@ def clean_signals(signals: Signals) -> Signals:
     return replace(
         signals, time_s=float(signals.time_s), live_rps=_known(signals.live_rps),
         live_high_rps=_known(signals.live_high_rps), replay_backlog=_known(signals.replay_backlog),
-        latency_ms=_all_known(latency),
+        replay_most_rps=_known(signals.replay_most_rps), latency_ms=_all_known(latency),
         operators={
             name: OperatorReading(
                 *map(_known, (one.completed, one.busy_s, one.live_ratio, one.replay_ratio, one.certain_rps))

@@ -34,8 +34,8 @@ def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> l
         f"goodput {scales.goodput_rps:.4g} records/s; weights {weights}",
         *_limits(terms),
         f"replay: {_range(terms.controls.replay_rps)}, decided every {terms.interval_s} s {_beside(contract)}",
-        f"priority: live {terms.priorities.live}, replay {terms.priorities.replay}",
-        f"priority of maintenance: {terms.priorities.maintenance} {_UNDONE}",
+        f"priorities: live {terms.priorities.live}, maintenance {terms.priorities.maintenance}, replay "
+        f"{terms.priorities.replay} (not of a running job: there live records always go first)",
         f"shares of tenants: {terms.fairness.policy} {_UNDONE}",
         "relief, while a limit is violated:",
     ]
@@ -80,4 +80,4 @@ def _beside(contract: Contract) -> str:
 
 
 def _range(box: ControlBox) -> str:
-    return f"{box.min:.4g} to {box.max:.4g} records/s, {box.slew:.0%} of the most per interval"
+    return f"{box.min:.4g} to {box.max:.4g} records/s, in steps of {box.slew:.0%} of the most per interval"

@@ -2,8 +2,8 @@
 
 Replays are queries of their own, and a core that comes free goes to live records first. So no live batch grows by the
 records of a replay, and the controller sees the job as one operator that serves records one by one, by what scaling has
-learned of its batches. What live records wait for a replay's tasks all the same is measured: a latency above its limit
-raises the price of the replay's rate.
+learned of its batches. What live records wait for a replay's tasks all the same is measured: after a latency above its
+limit replays have a smaller share of what is left over (`level`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from models.policy.replays.carried import carry_over, have_moved, with_clock_set
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.interval_latency import interval_latencies
 from models.policy.replays.kept import ReplayControl
-from models.policy.replays.level import next_level, raise_to
+from models.policy.replays.level import most_admitted, next_level, next_share, raise_to
 from models.policy.replays.live_load import Arrived, as_admitted, highest_ahead, highest_within
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.relief import may_hold_back, relief_of
@@ -87,12 +87,13 @@ def decide_rate(
     reading = replace(reading, replay_ratio=cost)
     control = replace(control, arrived=control.arrived.then(seen.arrival_rps))
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
-    left = certainly_left(terms, plan, state, signals)
+    left, had = certainly_left(terms, plan, state, signals), state
     if left is not None:
         may_begin = _that_may_begin(control, signals, left, reading, seen.ahead)
         worst = control.worst if (measured := worst_ratio(terms, signals)) is None else measured
         control = replace(control, may_begin=may_begin, worst=worst)
-        signals = replace(signals, replay_backlog=_left(control, may_begin))
+        most_rps = most_admitted(control.share, left, worst, state)
+        signals = replace(signals, replay_backlog=_left(control, may_begin), replay_most_rps=most_rps)
         state = raise_to(state, left, control.level, terms, worst)
     control = replace(control, state=plain(state))
     inputs: dict[str, Any] = {
@@ -113,8 +114,11 @@ def decide_rate(
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
         borne = worst_ratio(terms, signals) or None  # beside no live record nothing is
-        level = next_level(control.level, borne, control.replays.values(), closed.state)
-        control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived(), level=level)
+        replays = control.replays.values()
+        level = next_level(control.level, borne, replays, closed.state)
+        share = next_share(control.share, left or 0.0, borne, replays, had, closed.state)
+        control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived())
+        control = replace(control, level=level, share=share)
     rps = min(closed.controls.replay_rps, admitted_now(terms, plan, state, signals)) if control.replays else None
     inputs["response_changed"] = closed.state.response.alarm
     return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))

@@ -35,6 +35,7 @@ class ReplayControl:
         batches: of live records since then.
         arrived: live records/s since then.
         level: of the service rate's quantile that is taken for certain.
+        share: most of what is certainly left over that replays have, since a limit was broken beside them; None: all.
         of_use: those of `executors` of which somebody gets anything, as found last; None: never looked at.
         sustained: records/s that the fewest and the most executors sustained as the terms were derived; None: unknown.
         may_begin: ids of replays for which enough was left over at the end of the newest interval; None: never asked.
@@ -49,6 +50,7 @@ class ReplayControl:
     batches: int = 0
     arrived: Arrived = field(default_factory=Arrived)
     level: float = CERTAIN
+    share: float | None = None
     of_use: int | None = None
     sustained: list[float] | None = None
     may_begin: list[str] | None = None

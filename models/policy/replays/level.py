@@ -1,4 +1,9 @@
-"""How much of what is left over a replay has: half at first, nearly all once live records have borne it."""
+"""How much of what is left over a replay has: half at first, nearly all once live records have borne it.
+
+Where they did not bear it, it has less of that, and comes back slowly. The price of a broken limit (eq. 3.5 of the
+unified batch-stream runtime paper) does not do this here: the queue of its model serves a job's records within
+milliseconds, so that a limit of seconds is far away, whatever the replay's rate, and its clipped slope is 0.
+"""
 
 from __future__ import annotations
 
@@ -23,6 +28,11 @@ BORNE = 0.5
 AT_LEAST = 0.45
 """Share of what is certainly left over that a replay has at least, as long as every limit is kept, and the level of
 what is taken for certain beyond it: half at first, nearly all once live records have borne it."""
+LESS, MORE, LEAST_SHARE = 0.75, 0.05, 0.05
+"""What a broken limit leaves of a replay's share of what is left over; by how much that rises after each quiet interval
+that was borne; and the least that it falls to: without a record nobody can tell what live records bear."""
+AFTER_RELIEF = 0.5
+"""What the ladder of relief leaves of that share: a replay that stopped does not come back as fast as it was."""
 LIMIT = 1.0
 """Ratio of a signal to its limit above which that is broken. The controller prices it from HEAD on, but a day's peak
 alone may come that near: what fell by a price would be least when live records wait the longest anyway."""
@@ -48,11 +58,51 @@ def next_level(
         return CERTAIN
     if is_broken(worst):
         return (level + CERTAIN) / 2
-    quiet = worst is not None and worst <= QUIET
-    reading = [one for one in replays if one["state"] == "running" and (one.get("warm") or not is_in_slow_start(one))]
+    return min(level + LEVEL_STEP, MOST_LEVEL) if _was_borne(worst, replays, state) else level
+
+
+def next_share(
+    share: float | None, left_rps: float, worst: float | None, replays: Iterable[Mapping[str, Any]],
+    before: ControllerState, after: ControllerState,
+) -> float | None:  # fmt: skip
+    """Return the most of what is certainly left over that a replay has in the next interval; None: all of it.
+
+    After an interval in which a limit was broken beside a replay that reads it is LESS of what it had, or of the half
+    that it begins with if it had not come to that; when the ladder of relief is entered, AFTER_RELIEF. It rises by MORE
+    after each interval that was quiet and borne, until it is all again.
+
+    Args:
+        share: of this interval.
+        left_rps: that is certainly left over, records/s.
+        worst: as `next_level`.
+        replays: as `next_level`.
+        before: the controller, before this interval was closed.
+        after: the same, afterwards.
+    """
+    replays, rate = list(replays), before.controls.replay_rps
+    had = share
+    if had is None:
+        had = min(max(rate / left_rps, share_of_left(CERTAIN)), 1.0) if left_rps > 0 else 1.0
+    if after.relief.step:
+        return share if before.relief.step else max(AFTER_RELIEF * had, LEAST_SHARE)
+    if is_broken(worst):
+        return max(LESS * had, LEAST_SHARE) if rate > 0 and _that_read(replays) else share
+    if share is None or not _was_borne(worst, replays, after):
+        return share
+    return share + MORE if share + MORE < share_of_left(MOST_LEVEL) else None
+
+
+def _that_read(replays: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """Those that read, and whose first batch is over: what that costs says nothing of a rate."""
+    return [one for one in replays if one["state"] == "running" and (one.get("warm") or not is_in_slow_start(one))]
+
+
+def _was_borne(worst: float | None, replays: Iterable[Mapping[str, Any]], state: ControllerState) -> bool:
+    """Whether live records were well within every limit beside replays that were let read at the decided rate."""
+    reading = _that_read(replays)
     admitted = math.fsum(one.get("admitted_rps") or 0.0 for one in reading)
-    borne = reading and admitted >= BORNE * state.controls.replay_rps
-    return min(level + LEVEL_STEP, MOST_LEVEL) if quiet and borne else level
+    quiet = worst is not None and worst <= QUIET
+    return quiet and bool(reading) and admitted >= BORNE * state.controls.replay_rps
 
 
 def share_of_left(level: float) -> float:
@@ -64,6 +114,22 @@ def levels() -> list[float]:
     """Return the levels from CERTAIN to MOST_LEVEL, one for each interval, where all of these are quiet."""
     steps = math.ceil((MOST_LEVEL - CERTAIN) / LEVEL_STEP - 1e-9)
     return [min(CERTAIN + step * LEVEL_STEP, MOST_LEVEL) for step in range(steps + 1)]
+
+
+def most_admitted(
+    share: float | None, left_rps: float, worst: float | None, state: ControllerState
+) -> float | None:  # fmt: skip
+    """Return the most records/s that replays have by what live records bore; None: nothing bounds them.
+
+    Args:
+        share: as `next_share`.
+        left_rps: as `next_share`.
+        worst: as `raise_to`. As long as a limit is broken, nothing rises.
+        state: of the controller, so far.
+    """
+    bounds = [] if share is None else [share * max(left_rps, 0.0)]
+    bounds += [state.controls.replay_rps] if is_broken(worst) else []
+    return min(bounds, default=None)
 
 
 def is_broken(worst: float | None) -> bool:

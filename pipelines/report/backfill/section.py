@@ -15,6 +15,7 @@ from pipelines.report.measures import RunMeasures
 LIMITS = {
     "admission": "what live records leave of the certain capacity",
     "credits": "its share of the bottleneck",
+    "borne": "what live records have borne",
     "step": "how fast it may rise",
     "relief": "the relief ladder",
     "unread": "a signal that was not read",

@@ -59,7 +59,7 @@ def test_the_first_difference_is_told_with_its_line(tmp_path):
     ("change", "told"),
     [
         (lambda lines: [*lines[:3], "{"], "line 4: not JSON.*may be deleted"),
-        (lambda lines: lines[1:], "line 1: controller=None, this is 6. Use the release"),
+        (lambda lines: lines[1:], "line 1: controller=None, this is 7. Use the release"),
         (lambda lines: [lines[0], ""], "line 2: not JSON"),
         (lambda lines: [lines[0], '{"y": {"time_s": 1e30}}'], "line 2: time_s=1e[+]30.*not as this code writes"),
         (lambda lines: ["[" * 100_000], "line 1: not JSON"),
@@ -105,14 +105,13 @@ def test_what_is_stated_is_printed(tmp_path):
         "memory 10",
         "network 0.7, disk 0.6 (checked only",
         "watermark at most 5000 ms behind, growing by at most 0.5 ms/s (checked only",
-        "priority: live 100, replay 10\n",
     ):
         assert said in shown
     unmeasured = [line for line in shown.splitlines() if "(checked only: nothing measures it" in line]
     named = ("busy at most", "watermark at most", "memory 10 bytes", "recall of near")
     assert len(unmeasured) == len(named) and all(any(name in line for line in unmeasured) for name in named)
     undone = re.findall(r"^ *(.+) \(not of a running job", shown, re.MULTILINE)
-    assert undone[:2] == ["priority of maintenance: 40", "shares of tenants: log"]
+    assert undone[:2] == ["priorities: live 100, maintenance 40, replay 10", "shares of tenants: log"]
     assert [line.split()[0] for line in undone[2:]] == ["3", "6"], "of the ladder's steps"
     assert [line.split()[0] for line in shown.splitlines() if "(passed over" in line] == ["2"]
 

@@ -90,7 +90,7 @@ def test_other_signals_are_found_in_what_follows_from_them():
 def test_a_contract_or_a_release_that_is_another_is_refused():
     for key, value, told in (
         ("hash", "0" * 16, "line 1: hash='0000000000000000', its contract's is"),
-        ("controller", 0, "controller=0, this is 6"), ("terms", {}, "line 1: name: missing"),
+        ("controller", 0, "controller=0, this is 7"), ("terms", {}, "line 1: name: missing"),
         ("state", {}, "line 1: began_s: missing"), ("plan", 3, "line 1: SharedPlan=3"),
     ):  # fmt: skip
         with pytest.raises(ControlTraceError, match=told):

@@ -1,5 +1,6 @@
 import math
 import random
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -70,7 +71,8 @@ def test_a_closed_loop_settles_where_live_records_have_their_tenth_free():
 
 
 def test_noise_and_greater_steps_make_it_swing(monkeypatch):
-    assert 50 < swing(closed_loop([600] * 300, noise=0.3)[-150:]) < 100
+    swings = [swing(closed_loop([600] * 300, noise=0.3, seed=seed)[-150:]) for seed in range(1, 8)]
+    assert 60 <= median(swings) <= 90, swings
     monkeypatch.setattr(primal_dual, "DUAL_STEP", 0.5)
     assert swing(closed_loop([600] * 300)[-150:]) == pytest.approx(66, abs=1)
     assert swing(closed_loop([600] * 300, noise=0.3)[-150:]) == pytest.approx(170, abs=1)

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.contract.admission import Margin, OperatorRoom
+from models.contract.admission import Margin, OperatorRoom, replay_rate
 from models.contract.fairness import Credits
 from models.contract.relief import ReliefStep
 from models.contract.relief_effects import (
@@ -81,6 +81,15 @@ def test_capacity_is_divided_where_both_pass():
     assert divide_capacity(terms, replace(seen, replay_backlog=70.0), [slow], 0.0, 0) == Credits(0, 100, 7)
     apart = slow._replace(replay_ratio=0.0)
     assert divide_capacity(terms, seen, [apart], 600.0, 0) == Credits(600, 100, 1000)
+
+
+@given(st.floats(0.1, 200.0), st.floats(0.1, 10.0), st.floats(0.0, 2000.0), st.integers(1, 100))
+def test_beside_live_records_alone_priorities_leave_a_replay_all_that_is_left(margin, ratio, live, weight):
+    """So the contract's page may say that a running job, which asks for no maintenance, does not use them."""
+    terms, seen = shared_terms(priorities={"replay": weight, "maintenance": weight}), Signals(0.0, replay_backlog=1e9)
+    room = OperatorRoom(1000.0, 1.0, ratio, margin)
+    left = min(replay_rate([room], live), terms.controls.replay_rps.max)
+    assert divide_capacity(terms, seen, [room], live, 0).replay >= left * (1 - 1e-9)
 
 
 def test_theta_goes_to_its_limit_at_once_and_comes_back_by_steps():

@@ -32,7 +32,7 @@ def test_signals_need_a_time(time_s):
 
 ANY = st.none() | st.floats()
 READ = st.builds(
-    Signals, st.floats(-1e10, 1e10), ANY, ANY, ANY, st.dictionaries(st.text(min_size=1, max_size=3), st.floats()),
+    Signals, st.floats(-1e10, 1e10), ANY, ANY, ANY, ANY, st.dictionaries(st.text(min_size=1, max_size=3), st.floats()),
     st.dictionaries(st.text(min_size=1, max_size=3), st.builds(OperatorReading, ANY, ANY, ANY, ANY)), ANY, ANY, ANY,
     st.dictionaries(st.sampled_from(["cpu", "net"]), st.floats()), ANY, ANY, ANY,
     st.dictionaries(st.text(min_size=1, max_size=3), st.floats()), st.none() | st.integers(-1, 9), st.booleans(),

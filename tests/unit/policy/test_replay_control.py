@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 
@@ -268,18 +269,47 @@ def test_a_limit_that_was_broken_counts_until_a_batch_has_kept_it_also_where_bat
     terms = compile_terms(life.logged[-1]["inputs"]["replay"]["terms"])
     limit_s = next(path.max_ms for path in terms.paths if path.kind == LIVE) / 1000
 
+    def reads(now):
+        return progress(now, admitted_rps=life.rates[-1])
+
     def trigger(share, rps):
         longest_s = share * limit_s
         batch = dict(kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=longest_s)
-        life.lasts(1, progress, lambda now: second(now, **batch), executors=4, rps=rps)
-        life.lasts(24, progress, executors=4, rps=rps)
+        life.lasts(1, reads, lambda now: second(now, **batch), executors=4, rps=rps)
+        life.lasts(24, reads, executors=4, rps=rps)
 
     for share, rps in ((1.15, 400.0), (1.15, 400.0), (1.15, 10.0), (1.15, 10.0), (0.8, 10.0)):
         trigger(share, rps)
     assert life.rates[89] == 0.0
     rises = [b - a for a, b in zip(life.rates[89:], life.rates[90:], strict=False)]
     step = 0.1 * terms.controls.replay_rps.max
-    assert 0 < max(rises[:50]) <= step < max(rises[50:])  # in the controller's own steps, and then at once
+    assert max(rises[:50]) == 0.0 < step < max(rises[50:])  # not before a batch has kept it, and then at once
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+
+
+def test_a_rate_beside_which_a_limit_stays_broken_by_little_falls_and_comes_back_slowly():
+    """By less than the ladder of relief is entered for: nothing else would end it."""
+    life = Life()
+    terms_of = {"now": None}
+
+    def batch(share):
+        return lambda now: second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=share * terms_of["s"])
+
+    def reads(now):
+        return progress(now, admitted_rps=life.rates[-1] or 0.0)
+
+    life.lasts(1, progress)
+    terms = compile_terms(life.logged[-1]["inputs"]["replay"]["terms"])
+    terms_of["s"] = next(path.max_ms for path in terms.paths if path.kind == LIVE) / 1000
+    life.lasts(120, reads, batch(0.5))
+    settled = life.rates[-1]
+    life.lasts(120, reads, batch(1.1))
+    broken = life.rates[-120:]
+    assert all(b <= a for a, b in pairwise(broken[12:]))
+    assert 0 < broken[-1] < 0.2 * settled and life.logged[-1]["inputs"]["replay"]["state"]["relief"]["step"] == 0
+    life.lasts(60, reads, batch(0.5))
+    assert broken[-1] < life.rates[-1] < 0.6 * settled
+    assert life.lasts(240, reads, batch(0.5)) > 0.9 * settled and life.memory.replay.share is None
     assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
 
 

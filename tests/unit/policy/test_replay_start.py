@@ -11,7 +11,7 @@ from models.contract.service_rate import CERTAIN
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
-from models.policy.replays.level import next_level, raise_to
+from models.policy.replays.level import most_admitted, next_level, next_share, raise_to
 from models.policy.replays.record_cost import replay_cost
 from models.policy.replays.start import SLOW_START_S, certainly_left, is_enough, share_to_be_left
 
@@ -116,6 +116,36 @@ def test_nothing_is_learned_from_an_interval_without_a_replay_that_reads_or_with
 def test_a_broken_limit_halves_what_is_believed_beyond_the_certain_and_relief_ends_it():
     assert next_level(0.45, 1.01, reads(SLOW_START_S), STATE) == 0.25
     assert next_level(0.45, 0.5, reads(SLOW_START_S), replace(STATE, relief=Relief(1))) == 0.05
+
+
+def test_after_a_broken_limit_less_of_what_is_left_is_admitted_and_it_comes_back_in_small_steps():
+    had, still = replace(STATE, controls=replace(STATE.controls, replay_rps=60.0)), reads(SLOW_START_S)
+    admitted = [{**one, "admitted_rps": 60.0} for one in still]
+    relieved = replace(had, relief=Relief(1))
+
+    def after(share, worst, replays=admitted, before=had, state=had):
+        return next_share(share, 80.0, worst, replays, before, state)
+
+    assert after(None, 1.01) == 0.75 * 60 / 80  # of what it had, not of all
+    slow = replace(had, controls=replace(had.controls, replay_rps=4.0))
+    assert after(None, 1.01, before=slow) == 0.375  # it rises slowly: that it had so little says nothing
+    assert after(None, 1.01, before=STATE) is None and after(0.4, 1.01, before=STATE) == 0.4  # not its doing
+    assert after(0.4, 1.01) == pytest.approx(0.3) and after(0.06, 1.19) == 0.05
+    assert after(None, 1.0) is after(None, None) is None
+    assert after(0.4, 0.95) == pytest.approx(0.45) and after(0.92, 0.5) is None
+    assert after(0.4, 0.96) == after(0.4, 0.5, still) == after(0.4, None) == 0.4  # not quiet, not borne, not read
+    for unread in ([], reads(SLOW_START_S - 1), reads(SLOW_START_S, "paused")):
+        assert after(None, 1.1, unread) is None and after(0.4, 1.1, unread) == 0.4
+    assert after(0.4, 1.5, state=relieved) == 0.2 and after(None, 1.5, state=relieved) == 0.375
+    assert after(0.2, 1.5, before=relieved, state=relieved) == 0.2  # once
+    assert next_share(None, 0.0, 1.1, admitted, had, had) == 0.75
+
+
+def test_nothing_rises_as_long_as_a_limit_is_broken():
+    had = replace(STATE, controls=replace(STATE.controls, replay_rps=60.0))
+    assert most_admitted(None, 80.0, 1.0, had) is None and most_admitted(0.5, 80.0, None, had) == 40.0
+    assert most_admitted(None, 80.0, 1.01, had) == 60.0 and most_admitted(0.5, 80.0, 1.01, had) == 40.0
+    assert most_admitted(0.5, -3.0, 0.5, had) == 0.0
 
 
 def test_one_whose_first_batch_was_run_dry_tells_from_its_beginning_what_live_records_bear():
