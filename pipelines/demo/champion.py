@@ -13,7 +13,9 @@ from pipelines.jobs.history import publish_history
 from pipelines.registry import AgentRegistry, Registry
 from pipelines.traces.trace import load_trace
 
-DAGS = ("ingest_metrics", "retrain_forecaster", "serve_forecasts")
+LEARNING = ("ingest_metrics", "retrain_forecaster")
+"""The DAGs by which what was measured becomes a model; one of them runs every hour of the clock."""
+DAGS = (*LEARNING, "serve_forecasts")
 AGENT_DAG, ASKING_DAG = "retrain_agent", "approve_champion"
 
 
@@ -24,7 +26,8 @@ class DemoError(CorrectableError, RuntimeError):
 def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
     """Publish the history, ingest it by its DAG, and wait for the forecaster that the retrain DAG makes of it.
 
-    Unpauses both DAGs and leaves them so; blocks until their runs have ended (each is given 600 s), usually minutes.
+    Both DAGs are unpaused for that and paused again: a full hour of the clock would start them in the middle of the
+    live load, on the job's cores. Blocks until their runs have ended (each is given 600 s), usually minutes.
 
     Returns:
         Version of the champion (the forecaster that serves) in the registry, as text; None where `replay.history_days`
@@ -41,15 +44,16 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
     registry, name = Registry(settings), settings.job.name
     with screen.stage("history through the ingest DAG into the lake"):
         dags.wait_for_dags(DAGS)
-        dags.unpause("retrain_forecaster")
-        dags.unpause("ingest_metrics")
+        switch_learning(dags, on=True)
         rows = publish_history(settings)
         screen.note(f"{rows} back-dated records of {settings.replay.trace} on `metrics`")
         if not rows:
+            switch_learning(dags, on=False)
             return None
         run_ingest(dags, *history_window(settings))
     with screen.stage("first champion: the retrain DAG, started by the asset event"):
         wait_for_training(settings, dags)
+        switch_learning(dags, on=False)
         champion = registry.champion_version(name)
         if champion is None:
             raise DemoError(
@@ -87,6 +91,16 @@ def train_first_agent(settings: Settings, dags: Orchestrator, screen: Screen) ->
         if champion is None:
             screen.note("no agent serves: another policy stands in, and every decision says so")
     return champion
+
+
+def switch_learning(dags: Orchestrator, on: bool) -> None:
+    """Unpause the DAGs that ingest and train, or pause them.
+
+    Raises:
+        OrchestratorError: Airflow does not answer, or does not know one of them.
+    """
+    for dag in reversed(LEARNING):
+        (dags.unpause if on else dags.pause)(dag)
 
 
 def dag_logs(settings: Settings, dag: str) -> Path:

@@ -20,6 +20,7 @@ from pipelines.demo.champion import (
     dag_logs,
     live_window,
     run_ingest,
+    switch_learning,
     train_first_agent,
     train_first_champion,
     wait_for_training,
@@ -42,6 +43,8 @@ from pipelines.stack.processes import describe, find_processes
 from pipelines.stack.stack import Stack
 from pipelines.traces.trace import load_past_trace
 
+_PARSED_ONCE = {"AIRFLOW__DAG_PROCESSOR__MIN_FILE_PROCESS_INTERVAL": "86400"}
+"""No DAG changes in a run, and all of them parsed anew are seconds of both cores in the middle of the live load."""
 STAGES = 7
 """Stages that a run shows; one more where the policy needs an agent."""
 
@@ -68,7 +71,7 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
     load_past_trace(settings.replay)
     main, *_ = [load_contract(job, settings.contracts_dir) for job in settings.replayed]
     newcomer.check_newcomer(settings)
-    settings, contract, fitted = fit_run(settings, main.planning.lead_s, measure_slowness())
+    settings, contract, fitted = fit_run(settings, main, measure_slowness())
     began = time.time()
     run_dir = create_run_dir(settings)
     try:
@@ -155,7 +158,7 @@ def running_stack(
         subprocess.TimeoutExpired: at the end, a process still runs 10 s after SIGKILL.
     """
     settings, screen.total = isolated_settings(settings, "demo"), of
-    stack = Stack(settings, parts, fresh=parts - set(kept))
+    stack = Stack(settings, parts, fresh=parts - set(kept), given=_PARSED_ONCE)
     try:
         with screen.stage(f"start {', '.join(sorted(parts))}"):
             if "lake" not in kept:  # its recorded offsets are the old broker's
@@ -216,6 +219,7 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
 
 def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Registry, screen: Screen) -> dict[str, Any]:
     """Ingest the live metrics and the newcomer's history and wait for the retrain DAG; entries for `run.json`."""
+    switch_learning(dags, on=True)
     newcomer.publish_newcomer_history(settings, screen)
     earlier = registry.read_verdict(settings.job.name)
     run_ingest(dags, *live_window(settings))

@@ -11,6 +11,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from configs.backpressure import Backpressure
+from configs.contract import Contract
 from configs.settings import Settings
 from models.backfill.live.known import PUBLISHED_S
 from pipelines.demo.timed_loop import STEPS
@@ -46,29 +48,37 @@ class FittedRun(NamedTuple):
     said: str
 
 
-def fit_run(settings: Settings, lead_s: float, slowness: float) -> FittedRun:
+def fit_run(settings: Settings, main: Contract, slowness: float) -> FittedRun:
     """Fit a run to a computer: its load, its backfill's deadline, and when executors are first believed to be of use.
+
+    Where the autoscaler looks less often, what it goes by may be older by as much, and an interval of the controller of
+    replays is not shorter: it is closed when the autoscaler looks.
 
     A load that the settings state stays, as does one for the policy `schedule`, whose timetable is of the whole load;
     then the contract stays, too.
 
     Args:
         settings: without `replay.peak_rps` where it may be fitted.
-        lead_s: of the contract, until raises have told what they take: as on a usual computer.
+        main: contract of the main job; its first guesses are those of a usual computer.
         slowness: as `measure_slowness`, above 0.
     """
     if settings.replay.peak_rps is not None or settings.autoscaler.policy == "schedule" or slowness <= ROOM:
         return FittedRun(settings, {}, "")
     slower = slowness / ROOM
     peak_rps = round(max(PEAK_RPS / slower**FALL, LEAST_RPS), 1)
+    planning, lead_s = main.planning, main.planning.lead_s
     longer_s, after_s = round(lead_s * slower, 1), round(PUBLISHED_S * (slower - 1), 1)
     changed = {"peak_rps": peak_rps, "backfill_after_s": settings.replay.backfill_after_s + after_s}
-    scaling = settings.autoscaler
+    contract: dict[str, dict[str, Any]] = {"planning": {"lead_s": longer_s}}
+    scaling, look_s = settings.autoscaler, round(slowness)
     if scaling.trigger == USUAL_TRIGGER:
-        scaling = scaling.model_copy(update={"trigger": f"{round(slowness)} seconds"})
+        scaling = scaling.model_copy(update={"trigger": f"{look_s} seconds"})
+        older = {name: getattr(planning, name) + look_s for name in ("forecast_age_s", "metrics_age_s")}
+        interval_s = (main.backpressure or Backpressure()).interval_s
+        contract = {"planning": {"lead_s": longer_s, **older}, "backpressure": {"interval_s": max(interval_s, look_s)}}
     return FittedRun(
         settings.model_copy(update={"replay": settings.replay.model_copy(update=changed), "autoscaler": scaling}),
-        {"planning": {"lead_s": longer_s}},
+        contract,
         f"Python runs {slowness:.1f} times as slowly here as on the computers that the load was chosen for. So the "
         f"load's peak is {peak_rps:g} records/s instead of {PEAK_RPS:g} (the setting replay.peak_rps overrides it), "
         f"a new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}, the autoscaler's "

@@ -6,7 +6,7 @@ import pytest
 
 from configs.settings import load
 from pipelines.airflow.rest import OrchestratorError
-from pipelines.demo import champion
+from pipelines.demo import champion, run
 from pipelines.demo.progress import Screen
 
 
@@ -58,6 +58,26 @@ def test_a_training_without_a_champion_names_its_log_in_the_runs_own_airflow(mon
     with pytest.raises(champion.DemoError) as error:
         champion.train_first_champion(load(var=tmp_path), Trained(), Screen())
     assert f"{tmp_path}/airflow/logs/dag_id=retrain_forecaster" in str(error.value)
+
+
+@pytest.mark.parametrize("rows", [0, 5])
+def test_no_hour_of_the_clock_starts_an_ingest_or_a_training_in_the_live_load(monkeypatch, tmp_path, rows):
+    known = SimpleNamespace(champion_version=lambda job: "1", model_name=str)
+    monkeypatch.setattr(champion, "Registry", lambda settings: known)
+    monkeypatch.setattr(champion, "publish_history", lambda settings: rows)
+    airflow = Trained()
+    assert champion.train_first_champion(load(var=tmp_path), airflow, Screen()) == ("1" if rows else None)
+    assert airflow.unpaused == {"ingest_metrics": False, "retrain_forecaster": False}
+
+
+def test_what_was_measured_live_is_learned_by_dags_that_are_switched_on(monkeypatch):
+    airflow, known = Trained(), SimpleNamespace(read_verdict=lambda job: None)
+    for dag in champion.LEARNING:
+        airflow.pause(dag)
+    monkeypatch.setattr(run.newcomer, "publish_newcomer_history", lambda settings, screen: None)
+    monkeypatch.setattr(run.newcomer, "collect_newcomer_results", lambda settings, registry: None)
+    learned = run._learn_from_live_day(load(replay={"newcomer": None}), airflow, known, Screen())
+    assert learned == {"challenger": None, "newcomer": None} and all(airflow.unpaused.values())
 
 
 class Asking:

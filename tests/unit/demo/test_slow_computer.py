@@ -14,16 +14,19 @@ from pipelines.demo.slow_computer import STEP_S, FittedRun, fit_run, measure_slo
 from pipelines.demo.timed_loop import STEPS, time_rounds
 from pipelines.traces.trace import load_trace
 
+MAIN = load_contract("word_count", load().contracts_dir)
+
 
 @pytest.mark.parametrize("slowness", [0.5, 1.0, 1.5])
 def test_a_usual_computer_has_the_whole_load(slowness):
-    assert fit_run(load(), 10.0, slowness) == FittedRun(load(), {}, "")
+    assert fit_run(load(), MAIN, slowness) == FittedRun(load(), {}, "")
 
 
 def test_a_slow_computer_has_fewer_records_and_longer_starts():
-    settings, contract, said = fit_run(load(), 10.0, 2.4)
+    settings, contract, said = fit_run(load(), MAIN, 2.4)
     assert settings.replay.peak_rps == 44.5  # 90 / 1.6 ** 1.5
-    assert contract == {"planning": {"lead_s": 16.0}}
+    longer = {"lead_s": 16.0, "forecast_age_s": 14.0, "metrics_age_s": 7.0}
+    assert contract == {"planning": longer, "backpressure": {"interval_s": 2}}
     assert settings.replay.backfill_after_s == 18 and "the backfill has 18 s more" in said
     assert settings.autoscaler.trigger == "2 seconds" and "a trigger of 2 seconds" in said
     assert "2.4 times as slowly" in said and "44.5 records/s instead of 90" in said and "16 s instead of 10" in said
@@ -32,23 +35,33 @@ def test_a_slow_computer_has_fewer_records_and_longer_starts():
 
 
 def test_a_very_slow_one_has_a_load_that_still_needs_scaling():
-    settings = fit_run(load(), 10.0, 6.0).settings
+    settings = fit_run(load(), MAIN, 6.0).settings
     assert settings.replay.peak_rps == 38 and settings.autoscaler.trigger == "6 seconds"
-    assert fit_run(load(), 10.0, 3.0).settings.autoscaler.trigger == "3 seconds"
+    assert fit_run(load(), MAIN, 3.0).settings.autoscaler.trigger == "3 seconds"
+
+
+def test_a_trigger_that_is_stated_and_how_old_may_be_what_it_goes_by_stay():
+    settings, contract, _ = fit_run(load(autoscaler={"trigger": "2 seconds"}), MAIN, 3.0)
+    assert settings.autoscaler.trigger == "2 seconds"
+    assert contract == {"planning": {"lead_s": 20.0}}
 
 
 @pytest.mark.parametrize("stated", [{"replay": {"peak_rps": 90}}, {"autoscaler": {"policy": "schedule"}}])
 def test_a_load_that_is_stated_and_one_that_a_timetable_is_of_stay(stated):
-    assert fit_run(load(**stated), 10.0, 4.0) == FittedRun(load(**stated), {}, "")
+    assert fit_run(load(**stated), MAIN, 4.0) == FittedRun(load(**stated), {}, "")
 
 
-def test_the_contract_of_such_a_run_differs_by_the_lead_time_and_what_follows_from_it(tmp_path):
-    settings, contract, _ = fit_run(load(), 10.0, 3.0)
+def test_the_contract_of_such_a_run_differs_by_the_lead_time_and_what_an_autoscaler_that_looks_less_often_needs(
+    tmp_path,
+):
+    settings, contract, _ = fit_run(load(), MAIN, 3.0)
     folders = settings.contracts_dir, with_contract(settings, tmp_path, contract).contracts_dir
     shipped, own = (load_contract("word_count", folder).model_dump() for folder in folders)
     changed = {name: value for name, value in own["planning"].items() if value != shipped["planning"][name]}
-    assert changed == {"lead_s": 20.0, "scale_down_delay_s": 16.0}
-    assert {**own, "planning": shipped["planning"]} == shipped
+    assert changed == {"lead_s": 20.0, "scale_down_delay_s": 16.0, "forecast_age_s": 15.0, "metrics_age_s": 8.0}
+    assert own["backpressure"] == {**shipped["backpressure"], "interval_s": 3}
+    kept = {name: shipped[name] for name in ("planning", "backpressure")}
+    assert {**own, **kept} == shipped
 
 
 def test_contracts_of_other_jobs_are_copied_as_they_are_and_as_secret_as_they_are(tmp_path):
