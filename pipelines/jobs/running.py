@@ -156,7 +156,7 @@ def _run(
 
 def _started(launch: Launch, contract: Contract, start_query: Callable[[Launch], StreamingQuery]) -> StreamingQuery:
     """The query, started under the configuration that is its turn, if its contract states some."""
-    chosen = choose_configuration(launch.run_dir, launch.job, contract)
+    chosen = choose_configuration(launch.run_dir, launch.job, contract, launch.settings.job.trigger)
     if chosen is None:
         return start_query(launch)
     print(f"{launch.job}: {chosen.text}", flush=True)

@@ -65,7 +65,7 @@ class _Batch(NamedTuple):
     behind: float
 
 
-def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenConfiguration | None:
+def choose_configuration(run_dir: Path, job: str, contract: Contract, trigger: str) -> ChosenConfiguration | None:
     """Choose one for a start; None where the contract states none.
 
     Args:
@@ -73,6 +73,7 @@ def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenC
             nothing.
         job: its name.
         contract: of it.
+        trigger: of its query where a configuration states none, such as "2 seconds".
 
     Raises:
         OSError: a file cannot be read.
@@ -84,7 +85,7 @@ def choose_configuration(run_dir: Path, job: str, contract: Contract) -> ChosenC
     noted = _still_told(list(_read(_runs_file(run_dir, job))), logs)
     noted = [run for run in noted if stated.get(run["name"]) == run["settings"]]
     ran = {run["run_id"]: run["name"] for run in noted}
-    intervals = earned_intervals(chain.from_iterable(map(_read, logs)), ran, contract) if ran else []
+    intervals = earned_intervals(chain.from_iterable(map(_read, logs)), ran, contract, trigger) if ran else []
     known = _known(list(stated), intervals, list(ran.values()))
     feasible = {name for name in stated if _typically_kept(name, intervals, list(ran.values()))}
     recovering = bool(intervals) and intervals[-1].overloaded
@@ -123,16 +124,18 @@ def note_run(run_dir: Path, job: str, run_id: str, chosen: ChosenConfiguration) 
 
 
 def earned_intervals(
-    progress: Iterable[Mapping[str, Any]], ran: Mapping[str, str], contract: Contract
+    progress: Iterable[Mapping[str, Any]], ran: Mapping[str, str], contract: Contract, trigger: str
 ) -> list[EarnedInterval]:
     """Return what the intervals of earlier runs came to, in their order, without the first ones of each run.
 
-    Nor with those in which it worked off what had come before it began.
+    Nor with those in which it worked off what had come before it began. While nothing comes Spark makes no batch, so a
+    batch counts until the next trigger at most: a record after a silence waits no longer.
 
     Args:
         progress: of the query, as Spark tells it; none is kept.
         ran: configuration of each run, by its id; others are left out.
         contract: of the job; its controller's interval is what is judged.
+        trigger: of the job where a configuration states none.
     """
     # Numba and SciPy, half of what a driver imports, and most starts have nothing to judge.
     from models.contract.promised.derive import derive_terms
@@ -144,9 +147,9 @@ def earned_intervals(
     batches = (one for one in progress if one.get("runId") in ran and "addBatch" in one["durationMs"])
     for run_id, group in groupby(batches, key=lambda one: str(one["runId"])):
         run, own = map(_batch_of, group), []
-        first = next(run)
+        first, trigger_s = next(run), _seconds(str(contract.configurations[ran[run_id]].get(TRIGGER, trigger)))
         timed = (
-            (early, late.begin_s - early.begin_s)
+            (early, min(late.begin_s - early.begin_s, max(early.batch_s, trigger_s)))
             for early, late in pairwise(chain([first], run))
             if late.begin_s > early.begin_s
         )
@@ -163,6 +166,16 @@ def earned_intervals(
     return found
 
 
+def _seconds(trigger: str) -> float:
+    """Infinite where Spark alone can read it: batches then count until the next one begins."""
+    import pandas as pd
+
+    try:
+        return float(pd.Timedelta(trigger).total_seconds())
+    except ValueError:
+        return math.inf
+
+
 def _batch_of(progress: Mapping[str, Any]) -> _Batch:
     begin_s = datetime.fromisoformat(progress["timestamp"]).timestamp()
     seconds = progress["durationMs"]["triggerExecution"] / 1000
@@ -170,7 +183,7 @@ def _batch_of(progress: Mapping[str, Any]) -> _Batch:
 
 
 def _means(members: Sequence[tuple[_Batch, float]]) -> tuple[float, float, float]:
-    """Of an interval's batches: seconds of a batch, from one's begin to the next, and until what waits is read."""
+    """Of an interval's batches: seconds of a batch, of the time for which one counts, and until what waits is read."""
     span_s, rows = sum(period for _, period in members), sum(one.rows for one, _ in members)
     waiting = max(one.behind for one, _ in members)
     wait_s = waiting / (rows / span_s) if rows else 0.0
