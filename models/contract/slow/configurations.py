@@ -75,26 +75,37 @@ def score(known: Configurations, at: int) -> float:
     return known.means[at] + WIDTH * math.sqrt(2 * math.log(total) / count) if count else math.inf
 
 
-def advance_configurations(
-    known: Configurations, reward: float, feasible: Collection[str], recovering: bool = False
-) -> Configurations:
-    """Count an interval of the configuration that runs, and choose the next one.
+def choose_next(known: Configurations, feasible: Collection[str], recovering: bool = False) -> Configurations:
+    """Choose the configuration of the next interval.
 
     It stays for 30 intervals, during a recovery, and where no configuration is feasible.
 
     Args:
         known: so far.
-        reward: −J of the interval; NaN is not counted.
         feasible: names whose hard constraints hold at the low quantile of the service rates.
         recovering: whether the job works off an outage.
+    """
+    able = [other for other, name in enumerate(known.names) if name in feasible]
+    if recovering or known.dwelt < DWELL or not able:
+        return known
+    best = max(able, key=lambda other: (score(known, other), other == known.current))
+    return known if best == known.current else replace(known, current=best, dwelt=0)
+
+
+def advance_configurations(
+    known: Configurations, reward: float, feasible: Collection[str], recovering: bool = False
+) -> Configurations:
+    """Count an interval of the configuration that runs, and choose the next one, as `choose_next` does.
+
+    Args:
+        known: so far.
+        reward: −J of the interval; NaN is not counted.
+        feasible: as for `choose_next`.
+        recovering: likewise.
     """
     at, counts, means = known.current, list(known.counts), list(known.means)
     if not math.isnan(reward):
         counts[at] += 1
         means[at] += (reward - means[at]) / counts[at]
     learned = replace(known, counts=tuple(counts), means=tuple(means), dwelt=known.dwelt + 1)
-    able = [other for other, name in enumerate(known.names) if name in feasible]
-    if recovering or learned.dwelt < DWELL or not able:
-        return learned
-    best = max(able, key=lambda other: (score(learned, other), other == at))
-    return learned if best == at else replace(learned, current=best, dwelt=0)
+    return choose_next(learned, feasible, recovering)

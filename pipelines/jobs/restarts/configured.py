@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from configs.configurations import TRIGGER
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.contract.slow.configurations import DWELL, Configurations, advance_configurations, reward_of
+from models.contract.slow.configurations import DWELL, Configurations, choose_next, reward_of
 from pipelines.jobs.progress_log import append_line, kept_files, progress_file
 
 if TYPE_CHECKING:
@@ -89,8 +89,7 @@ def choose_configuration(run_dir: Path, job: str, contract: Contract, trigger: s
     known = _known(list(stated), intervals, list(ran.values()))
     feasible = {name for name in stated if _typically_kept(name, intervals, list(ran.values()))}
     recovering = bool(intervals) and intervals[-1].overloaded
-    no_reward = math.nan  # all intervals are counted already: only the choice is asked for
-    chosen = advance_configurations(known, no_reward, feasible, recovering).running
+    chosen = choose_next(known, feasible, recovering).running  # all intervals are counted already
     settings = {key: str(value) for key, value in stated[chosen].items()}
     return ChosenConfiguration(chosen, settings, _describe(chosen, known))
 

@@ -119,6 +119,12 @@ def test_each_is_tried_for_thirty_intervals_and_the_best_is_kept(tmp_path):
     assert "configuration eager; cost J so far: usual " in chosen.text and " in 31 intervals" in chosen.text
 
 
+@pytest.mark.parametrize(("seconds", "then"), [(320, "usual"), (330, "eager")])
+def test_none_is_left_before_thirty_intervals_are_counted(tmp_path, seconds, then):
+    run_job(tmp_path, contract(), seconds)  # three of them are warming up
+    assert choose_configuration(tmp_path, "orders", contract(), TRIGGER).name == then
+
+
 def test_a_short_run_is_gone_on_with_and_other_settings_are_another_configuration(tmp_path):
     assert [run_job(tmp_path, contract(), 120) for _ in range(2)] == ["usual", "usual"]
     changed = {"usual": {SETTING: 8}, "eager": {}}
