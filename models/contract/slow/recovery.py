@@ -12,20 +12,6 @@ from typing import NamedTuple
 from configs.limits import RecoveryTerms
 
 
-class CheckpointInterval(NamedTuple):
-    """How often to take a checkpoint.
-
-    Attributes:
-        seconds: from one to the next.
-        overhead: share of the time that they take.
-        conflict: why the contract cannot be kept; empty: it can.
-    """
-
-    seconds: float
-    overhead: float
-    conflict: str
-
-
 class Outage(NamedTuple):
     """Seconds since the newest checkpoint, until the failure is detected, and until the restarted job reads again."""
 
@@ -39,23 +25,25 @@ class Outage(NamedTuple):
         return self.detection_s + self.restart_s
 
 
-def checkpoint_interval(cost_s: float, mtbf_s: float, terms: RecoveryTerms) -> CheckpointInterval:
-    """Return √(2·C·MTBF), clipped to what may be lost and to the overhead; of the two, what may be lost is kept.
+def youngs_interval(cost_s: float, mtbf_s: float) -> float:
+    """Return √(2·C·MTBF), seconds: the interval of checkpoints that loses least.
+
+    Args:
+        cost_s: C, seconds of a checkpoint, at least 0.
+        mtbf_s: mean time between failures, seconds, above 0.
+    """
+    return math.sqrt(2 * cost_s * mtbf_s)
+
+
+def checkpoint_interval(cost_s: float, mtbf_s: float, terms: RecoveryTerms) -> float:
+    """Return Young's interval, clipped to what may be lost and to the overhead; of the two, what may be lost is kept.
 
     Args:
         cost_s: C, seconds of a checkpoint, at least 0.
         mtbf_s: mean time between failures, seconds, above 0.
         terms: of recovery.
     """
-    least = cost_s / terms.overhead_max
-    seconds = min(max(math.sqrt(2 * cost_s * mtbf_s), least), terms.rpo_s)
-    conflict = ""
-    if least > terms.rpo_s:
-        conflict = (
-            f"checkpoints of {cost_s:g} s every {terms.rpo_s:g} s (rpo_s) take {cost_s / terms.rpo_s:.1%} of the time, "
-            f"overhead_max is {terms.overhead_max:.1%}: keep less state, or allow rpo_s={least:g}"
-        )
-    return CheckpointInterval(seconds, cost_s / seconds if seconds > 0 else 0.0, conflict)
+    return min(max(youngs_interval(cost_s, mtbf_s), cost_s / terms.overhead_max), terms.rpo_s)
 
 
 def backlog_after(live_rps: float, outage: Outage) -> float:

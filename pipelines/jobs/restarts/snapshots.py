@@ -8,6 +8,7 @@ it was set (unified batch-stream runtime paper, checkpoints and recovery).
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from itertools import groupby, pairwise
@@ -16,7 +17,7 @@ from statistics import fmean, median
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from configs.limits import RecoveryTerms
-from models.contract.slow.recovery import checkpoint_interval
+from models.contract.slow.recovery import checkpoint_interval, youngs_interval
 from pipelines.jobs.progress_log import newest_lines, progress_file
 
 if TYPE_CHECKING:
@@ -81,17 +82,32 @@ def snapshot_interval(found: StateCommits, terms: RecoveryTerms) -> SnapshotInte
 
     Args:
         found: C, MTBF, and how long a micro-batch is.
-        terms: which may shorten or lengthen it.
+        terms: which may shorten or lengthen it; where both cannot hold, `rpo_s` is kept and the text says so.
     """
-    best = checkpoint_interval(found.snapshot_s, found.mtbf_s, terms)
-    maintenance_s = min(max(int(best.seconds / 5), LEAST_MAINTENANCE_S), MOST_MAINTENANCE_S)
-    deltas = max(int((best.seconds - maintenance_s) / found.period_s), 1)
+    period_s, cost_s, mtbf_s = found
+    best_s = checkpoint_interval(cost_s, mtbf_s, terms)
+    fewest = max(math.ceil(cost_s / terms.overhead_max / period_s), 1)
+    wait_s = min(best_s / 5, terms.rpo_s - fewest * period_s)
+    maintenance_s = min(max(int(wait_s), LEAST_MAINTENANCE_S), MOST_MAINTENANCE_S)
+    most = max(int((terms.rpo_s - maintenance_s) / period_s), 1)
+    deltas = min(max(int((best_s - maintenance_s) / period_s), fewest), most)
+    youngs_s = youngs_interval(cost_s, mtbf_s)
     text = (
-        f"a snapshot of its state every {deltas} micro-batches of {found.period_s:.2g} s, brought to the checkpoint "
-        f"within {maintenance_s} s: a snapshot takes {1000 * found.snapshot_s:.0f} ms, a failure is expected every "
-        f"{found.mtbf_s / 60:.0f} min, so every {best.seconds:.0f} s costs least"
+        f"a snapshot of its state every {deltas} micro-batches of {period_s:.2g} s, brought to the checkpoint "
+        f"within {maintenance_s} s: a snapshot takes {1000 * cost_s:.0f} ms, a failure is expected every "
+        f"{mtbf_s / 60:.0f} min, so every {youngs_s:.0f} s costs least"
     )
-    return SnapshotInterval(deltas, maintenance_s, f"{text}; {best.conflict}" if best.conflict else text)
+    if best_s != youngs_s:
+        text += f", as far as rpo_s={terms.rpo_s:g} and overhead_max={terms.overhead_max:.1%} allow"
+    if deltas < fewest:
+        share, allowed_s = cost_s / (deltas * period_s), math.ceil(fewest * period_s) + LEAST_MAINTENANCE_S
+        text += (
+            f"; snapshots take {share:.1%} of the time, overhead_max is {terms.overhead_max:.1%}: keep less state, or "
+            f"allow rpo_s={allowed_s}"
+        )
+    if (oldest_s := deltas * period_s + maintenance_s) > terms.rpo_s:
+        text += f"; the newest snapshot may be {oldest_s:.3g} s old, rpo_s is {terms.rpo_s:g}: allow as much"
+    return SnapshotInterval(deltas, maintenance_s, text)
 
 
 def set_snapshots(spark: SparkSession, run_dir: Path, job: str, terms: RecoveryTerms) -> str:

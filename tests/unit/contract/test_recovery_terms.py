@@ -5,27 +5,29 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.limits import RecoveryTerms
-from models.contract.slow.recovery import Outage, backlog_after, catch_up_s, checkpoint_interval, service_for
+from models.contract.slow.recovery import (
+    Outage,
+    backlog_after,
+    catch_up_s,
+    checkpoint_interval,
+    service_for,
+    youngs_interval,
+)
 
 
 def test_interval_by_hand():
     free = checkpoint_interval(2, 3600, RecoveryTerms(rpo_s=600))
-    assert (free.seconds, free.conflict) == (120, "") and free.overhead == pytest.approx(2 / 120)
+    assert free == youngs_interval(2, 3600) == 120 and 2 / free == pytest.approx(0.0167, abs=5e-5)
     clipped = checkpoint_interval(2, 3600, RecoveryTerms(rpo_s=60))
-    assert (clipped.seconds, clipped.conflict) == (60, "") and clipped.overhead == pytest.approx(2 / 60)
-    assert checkpoint_interval(2, 100, RecoveryTerms(rpo_s=60)).seconds == 40  # 5 % of the time, and not every 20 s
-
-
-def test_a_contract_that_cannot_be_kept_is_said():
-    found = checkpoint_interval(6, 3600, RecoveryTerms(rpo_s=60))
-    assert found.seconds == 60 and "take 10.0% of the time, overhead_max is 5.0%" in found.conflict
-    assert "rpo_s=120" in found.conflict
+    assert clipped == 60 and 2 / clipped == pytest.approx(0.0333, abs=5e-5)
+    assert checkpoint_interval(2, 100, RecoveryTerms(rpo_s=60)) == 40  # 5 % of the time, and not every 20 s
+    assert checkpoint_interval(6, 3600, RecoveryTerms(rpo_s=60)) == 60  # though that is 10 % of it
 
 
 @given(st.floats(0, 100), st.floats(1, 1e7), st.floats(1, 1e4), st.floats(0.001, 0.5))
 def test_what_may_be_lost_is_always_kept(cost, mtbf, rpo, overhead):
     found = checkpoint_interval(cost, mtbf, RecoveryTerms(rpo_s=rpo, overhead_max=overhead))
-    assert found.seconds <= rpo and (found.conflict or found.overhead <= overhead * (1 + 1e-9))
+    assert found <= rpo and (found == rpo or cost <= found * overhead * (1 + 1e-9))
 
 
 def test_an_outage_by_hand():

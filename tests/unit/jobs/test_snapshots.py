@@ -5,6 +5,8 @@ import os
 from datetime import UTC, datetime
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from configs.limits import RecoveryTerms
 from pipelines.jobs.progress_log import NEWEST_BYTES, progress_file
@@ -61,14 +63,36 @@ def test_the_interval_is_youngs_less_the_wait_for_the_checkpoint():
     assert clipped.deltas * found.period_s + clipped.maintenance_s <= 60
 
 
+def test_the_thread_is_waited_for_less_where_the_overhead_needs_the_time():
+    chosen = snapshot_interval(StateCommits(2.0, 2.6, 3600.0), RecoveryTerms(rpo_s=60))  # 2.6 s of 52 s are 5 %
+    assert (chosen.maintenance_s, chosen.deltas) == (8, 26)
+    assert chosen.text.endswith("so every 137 s costs least, as far as rpo_s=60 and overhead_max=5.0% allow")
+    crashing = snapshot_interval(StateCommits(2.0, 1.0, 100.0), RecoveryTerms())  # Young's are 14 s
+    assert (crashing.maintenance_s, crashing.deltas) == (5, 10)
+
+
 def test_what_a_contract_asks_for_in_vain_is_said():
-    chosen = snapshot_interval(StateCommits(2.0, 6.0, 3600.0), RecoveryTerms(rpo_s=60))
-    assert "overhead_max is 5.0%" in chosen.text and chosen.deltas == 24
+    chosen = snapshot_interval(StateCommits(2.0, 3.0, 3600.0), RecoveryTerms(rpo_s=60))
+    assert (chosen.maintenance_s, chosen.deltas) == (5, 27)
+    assert "snapshots take 5.6% of the time, overhead_max is 5.0%: keep less state, or allow rpo_s=65" in chosen.text
+    allowed = snapshot_interval(StateCommits(2.0, 3.0, 3600.0), RecoveryTerms(rpo_s=65))
+    assert (allowed.maintenance_s, allowed.deltas) == (5, 30) and "rpo_s=65 and overhead_max=5.0% allow" in allowed.text
 
 
 def test_there_is_a_snapshot_though_a_batch_is_longer_than_the_interval():
     chosen = snapshot_interval(StateCommits(300.0, 0.05, 3600.0), RecoveryTerms())
     assert (chosen.deltas, chosen.maintenance_s) == (1, 5)
+    assert chosen.text.endswith("; the newest snapshot may be 305 s old, rpo_s is 60: allow as much")
+    least = snapshot_interval(StateCommits(2.0, 0.05, 3600.0), RecoveryTerms(rpo_s=3))
+    assert (least.deltas, least.maintenance_s) == (1, 5) and "may be 7 s old, rpo_s is 3:" in least.text
+
+
+@given(st.floats(0.1, 600), st.floats(0.001, 100), st.floats(1, 1e6), st.floats(1, 1e4), st.floats(0.001, 0.5))
+def test_both_terms_are_kept_or_which_is_not_is_said(period, cost, mtbf, rpo, overhead):
+    chosen = snapshot_interval(StateCommits(period, cost, mtbf), RecoveryTerms(rpo_s=rpo, overhead_max=overhead))
+    every = chosen.deltas * period
+    assert cost <= every * overhead * (1 + 1e-9) or "keep less state" in chosen.text
+    assert every + chosen.maintenance_s <= rpo * (1 + 1e-9) or (chosen.deltas == 1 and "may be" in chosen.text)
 
 
 class Session:
