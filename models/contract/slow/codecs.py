@@ -1,20 +1,16 @@
-"""Which codec an edge should use: entropy of a sample, and costs at the prices of processor and network.
+"""What a codec costs on an edge: entropy of a sample, and seconds at the prices of processor and network.
 
-Unified batch-stream runtime paper, adaptive compression; prices, and how much cheaper another codec must be for how
-long, are ours.
+Unified batch-stream runtime paper, adaptive compression; prices, and how much cheaper another codec must be, are ours.
 """
 
 from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping
 from typing import NamedTuple
 
 CHEAPER = 0.1
 """Share by which the best codec must be cheaper than the one in use."""
-STREAK = 3
-"""Intervals in a row in which it must be the same one."""
 
 
 class MeasuredCodec(NamedTuple):
@@ -32,14 +28,6 @@ class MeasuredCodec(NamedTuple):
 
 PLAIN = MeasuredCodec(1.0, math.inf, math.inf)
 """No compression."""
-
-
-class CodecInUse(NamedTuple):
-    """The codec of an edge, the one that may take its place, and for how many intervals in a row it was better."""
-
-    name: str
-    rival: str = ""
-    streak: int = 0
 
 
 def entropy_bits(sample: bytes) -> float:
@@ -65,20 +53,3 @@ def codec_cost(codec: MeasuredCodec, size: float, bandwidth_bps: float, cpu_pric
     """
     worked = cpu_price * (size / codec.encode_bps + size / codec.decode_bps)
     return worked + net_price * size * codec.ratio / bandwidth_bps
-
-
-def choose_codec(used: CodecInUse, costs: Mapping[str, float]) -> CodecInUse:
-    """Return the codec after an interval: another one once it was the cheapest, by 10 %, for three intervals.
-
-    Args:
-        used: so far; of a name that has a cost.
-        costs: by name, of this interval.
-
-    Raises:
-        KeyError: the codec in use has no cost.
-    """
-    best = min(costs, key=lambda name: (costs[name], name))
-    if best == used.name or costs[best] > (1 - CHEAPER) * costs[used.name]:
-        return CodecInUse(used.name)
-    streak = used.streak + 1 if best == used.rival else 1
-    return CodecInUse(best) if streak >= STREAK else CodecInUse(used.name, best, streak)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.contract.slow.codecs import PLAIN, CodecInUse, MeasuredCodec, choose_codec, codec_cost, entropy_bits, price
+from models.contract.slow.codecs import PLAIN, MeasuredCodec, codec_cost, entropy_bits, price
 
 MB = 1e6
 CODECS = {
@@ -40,25 +40,3 @@ def test_costs_by_hand(cpu, net, costs, best):
 
 def test_prices_rise_from_half():
     assert [price(busy) for busy in (0, 0.5, 0.75, 1)] == [1, 1, 2.5, 4]
-
-
-def test_another_codec_must_be_cheaper_for_three_intervals():
-    used, cheap, close = CodecInUse("none"), {"none": 1.0, "lz4": 0.89}, {"none": 1.0, "lz4": 0.91}
-    for costs, name in (
-        (cheap, "none"),
-        (cheap, "none"),
-        (close, "none"),
-        (cheap, "none"),
-        (cheap, "none"),
-        (cheap, "lz4"),
-    ):
-        used = choose_codec(used, costs)
-        assert used.name == name
-    assert used == CodecInUse("lz4")
-
-
-def test_two_rivals_do_not_help_each_other():
-    used = CodecInUse("none")
-    for best in ("lz4", "lz4", "zstd-1", "zstd-1"):
-        used = choose_codec(used, {"none": 1.0, "lz4": 0.8, "zstd-1": 0.8, best: 0.5})
-    assert used == CodecInUse("none", "zstd-1", 2)

@@ -56,6 +56,18 @@ def test_a_catch_up_by_hand():
     assert found(4).median_s == pytest.approx(10 + (6_000 - 996) / 299.2)
 
 
+def test_the_papers_outage():
+    """Unified batch-stream runtime paper, recovery: 60 + 10 + 20 s at 800/s wait, and an rto of 300 s has 270 left."""
+
+    def after_outage(served_rps, **contract):
+        waiting = {"arrival_rps": 800.0, "lag_records": 72_000 + 1_200, "behind_s": 30.0}  # batches hold 1,200
+        return found(**contract, **waiting, overhead_s=0.0, per_record_s=2 / served_rps)
+
+    one = after_outage(1000)
+    assert one.records == 72_000 and one.sure_s == pytest.approx(360)
+    assert [after_outage(rps, contract=with_rto(300.0)).executors for rps in (1066.66, 1066.68)] == [3, 2]
+
+
 def test_no_more_executors_are_asked_for_than_there_are_tasks():
     assert found(contract=with_rto(1.0)).executors == 6
     few = found(contract=with_rto(1.0), tasks=4, useful=4)
