@@ -37,6 +37,7 @@ def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> l
         f"priorities: live {terms.priorities.live}, maintenance {terms.priorities.maintenance}, replay "
         f"{terms.priorities.replay} (not of a running job: there live records always go first)",
         f"shares of tenants: {terms.fairness.policy} {_UNDONE}",
+        f"seed of sampling: {terms.seed} {_UNDONE}",
         "relief, while a limit is violated:",
     ]
     return [*lines, *(f"  {at} {step}" for at, step in enumerate(_ladder(contract, terms), start=1))]

@@ -94,7 +94,7 @@ def test_what_is_stated_is_printed(tmp_path):
         "job: a\nbackpressure:\n  controls: {live_rps: {max: 90}}\n  shed: {allowed: true, max_fraction: 0.2}\n"
         "  error: {hll: {eps_rel: 0.01, pf: 0.05}}\n  recall: {near: {min: 0.9}}\n  memory: {max_bytes: 10}\n"
         "  util_max: {disk: 0.6}\n  priorities: {maintenance: 40}\n  fairness: {policy: log}\n"
-        "  lag: {max_ms: 5000, drift_max: 0.5}\n"
+        "  lag: {max_ms: 5000, drift_max: 0.5}\n  seed: 7\n"
     )
     shown = run("check", path).output
     for said in (
@@ -111,8 +111,8 @@ def test_what_is_stated_is_printed(tmp_path):
     named = ("busy at most", "watermark at most", "memory 10 bytes", "recall of near")
     assert len(unmeasured) == len(named) and all(any(name in line for line in unmeasured) for name in named)
     undone = re.findall(r"^ *(.+) \(not of a running job", shown, re.MULTILINE)
-    assert undone[:2] == ["priorities: live 100, maintenance 40, replay 10", "shares of tenants: log"]
-    assert [line.split()[0] for line in undone[2:]] == ["3", "6"], "of the ladder's steps"
+    assert undone[:3] == ["priorities: live 100, maintenance 40, replay 10", "shares of tenants: log", "seed of sampling: 7"]
+    assert [line.split()[0] for line in undone[3:]] == ["3", "6"], "of the ladder's steps"
     assert [line.split()[0] for line in shown.splitlines() if "(passed over" in line] == ["2"]
 
 
