@@ -17,6 +17,8 @@ from models.forecast.core.tracks import Carrying
 class Carried(NamedTuple):
     """The newest errors of a `Naive` forecast, sorted; they follow from the newest values and are not serialised.
 
+    Steps that were filled have none: a fill repeats the value that the forecast repeats, so its error would be 0.
+
     Attributes:
         behind: (W,) steps back that each window of errors compares with.
         errors: W windows of at most `ERRORS`, records/s.
@@ -62,19 +64,18 @@ class Naive(Carrying):
         Args:
             before: the state before the step; where it carries no such errors, they are computed from `after` alone.
             after: the state after it.
-            value: not used; the newest of `after.values` counts, also where it was filled.
+            value: not used; the newest of `after.values` counts, unless it was filled.
         """
         behind = tuple(dict.fromkeys(self._behinds(after)))
         if not isinstance(before.carried, Carried) or before.carried.behind != behind:
             return _carried(after, behind)
-        old, new = before.values, after.values
         gone, fresh = (np.full(len(behind), math.nan) for _ in range(2))
         for i, back in enumerate(behind):
             had, has = _count(before, back), _count(after, back)
             if has:
-                fresh[i] = new[-1] - new[-1 - back]
+                fresh[i] = _error(after, back, 1)
             if had and had == has:
-                gone[i] = old[-had] - old[-had - back]
+                gone[i] = _error(before, back, had)
         return Carried(behind, before.carried.errors.replace_each(gone, fresh))
 
     def quantiles_of(self, state: State) -> Floats:
@@ -137,21 +138,28 @@ class Naive(Carrying):
 
         That is as far back as the forecast looks, or less far where fewer than `FEW` errors would be known.
         """
-        seen = min(state.seen, len(state.values))
+        seen, measured = min(state.seen, len(state.values)), np.flatnonzero(~state.filled)
+        least = len(state.values) - measured[-FEW] if len(measured) >= FEW else math.inf  # steps with `FEW` measured
         lags = [lag for lag in self._lags() if seen >= lag]
         each = [[lag * -(-h // lag) for lag in lags] for h in range(1, self.horizon + 1)]
-        return [next((behind for behind in whole if seen - behind >= FEW), whole[-1]) for whole in each]
+        return [next((behind for behind in whole if min(ERRORS, seen - behind) >= least), whole[-1]) for whole in each]
 
 
 def _carried(state: State, behind: tuple[int, ...]) -> Carried:
     """Compute and sort the newest errors of repeating the value of each of these numbers of steps before."""
     values, counts = state.values, [_count(state, back) for back in behind]
+    outcomes = np.where(state.filled, math.nan, values)
     errors = [
-        (values[back:] - values[:-back])[len(values) - back - n :] for back, n in zip(behind, counts, strict=True)
+        (outcomes[back:] - values[:-back])[len(values) - back - n :] for back, n in zip(behind, counts, strict=True)
     ]
     return Carried(behind, SortedWindows.sort(errors, ERRORS))
 
 
+def _error(state: State, behind: int, nth: int) -> float:
+    """Return the error of repeating the value `behind` steps before, of the nth newest step; NaN if it was filled."""
+    return math.nan if state.filled[-nth] else float(state.values[-nth] - state.values[-nth - behind])
+
+
 def _count(state: State, behind: int) -> int:
-    """Return how many errors of repeating the value `behind` steps before are known, at most `ERRORS`."""
+    """Return of how many newest steps the value `behind` steps before is known, at most `ERRORS`."""
     return max(min(ERRORS, min(state.seen, len(state.values)) - behind), 0)

@@ -203,7 +203,7 @@ class BlendTrack:
 
     def state(self) -> bytes:
         """Serialise the newest values and all that was learnt, for `Blend.resume`."""
-        return write_state(self.blend, State(self.ring.time, self.ring.values, self.ring.seen, self.carried()))
+        return write_state(self.blend, self.ring.state(self.carried()))
 
     def carried(self) -> ExpertState:
         """Return all that was learnt; the arrays are shared with the track, so the next step changes them."""

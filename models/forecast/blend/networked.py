@@ -139,6 +139,6 @@ class NetworkedTrack:
 
     def state(self) -> bytes:
         """Serialise the newest values and all that was learnt, for `NetworkedBlend.resume`."""
-        ring, kept = self.inner.ring, self.kept
+        kept = self.kept
         carried = NetworkedState(self.inner.carried(), kept.hidden, kept.mix, kept.quantiles)
-        return write_state(self.forecaster, State(ring.time, ring.values, ring.seen, carried))
+        return write_state(self.forecaster, self.inner.ring.state(carried))

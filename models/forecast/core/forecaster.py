@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from configs.bounds import DAY_S, WEEK_S
 from models.forecast.core.series import Floats, Series, SeriesError
@@ -70,12 +71,14 @@ class State:
     Attributes:
         time: epoch seconds at which the next step begins, which is the first step forecast.
         values: (kept,) records/s, newest last, gaps filled; NaN before the series began.
+        filled: (kept,) whether each of them was missing.
         seen: steps since the first known value, gaps included.
         carried: what the kind of forecaster needs beside these; None where it needs nothing or has nothing yet.
     """
 
     time: float
     values: Floats
+    filled: NDArray[np.bool_]
     seen: int
     carried: Any = None
 
@@ -161,7 +164,7 @@ def begin_state(task: Task, history: Series, context: int = 0) -> State:
 
     Returns:
         The state at the history's end: `task.kept_steps(context)` records/s (a week and at least a day more), NaN where
-        none was, and how many steps were seen since the first known one.
+        none was, which of them were filled, and how many steps were seen since the first known one.
 
     Raises:
         SeriesError: the history has another step than the task, or negative or infinite values.
@@ -169,11 +172,11 @@ def begin_state(task: Task, history: Series, context: int = 0) -> State:
     values = fill_gaps(check_history(task, history), task)
     known = np.flatnonzero(np.isfinite(values))
     values = values[known[0] :] if len(known) else values[:0]
-    newest = np.full(task.kept_steps(context), np.nan)
-    known_values = values[-len(newest) :]
-    if len(known_values):
-        newest[-len(known_values) :] = known_values
-    return State(history.end, newest, len(values))
+    newest, filled = np.full(kept := task.kept_steps(context), np.nan), np.zeros(kept, dtype=bool)
+    if count := min(len(values), kept):
+        newest[-count:] = values[-count:]
+        filled[-count:] = np.isnan(history.values[-count:])
+    return State(history.end, newest, filled, len(values))
 
 
 def check_history(task: Task, history: Series) -> Floats:

@@ -22,7 +22,11 @@ class OnlineError(ValueError):
 
 
 class _Kept(msgspec.Struct, array_like=True, frozen=True):
-    """A state; `made_by` is kind, step_s, horizon and levels of what carried it, `values` (kept,) float64."""
+    """A state; `made_by` is kind, step_s, horizon and levels of what carried it, `values` (kept,) float64.
+
+    `filled` has a bit for each of these. Older releases of this form wrote none: their fills count as measured. Form 1
+    had a list here.
+    """
 
     form: int
     made_by: list[Any]
@@ -30,6 +34,7 @@ class _Kept(msgspec.Struct, array_like=True, frozen=True):
     seen: int
     carried: bytes
     values: bytes
+    filled: bytes | list[Any] = b""
 
 
 _encoder = msgspec.msgpack.Encoder(enc_hook=lambda part: _plain(part))
@@ -43,7 +48,8 @@ def write_state(forecaster: Forecaster, state: State) -> bytes:
         NotImplementedError: `state.carried` holds something other than dataclasses, tuples, numbers and arrays.
     """
     carried, values = _encoder.encode(state.carried), state.values.tobytes()
-    return _encoder.encode(_Kept(_FORM, _made_by(forecaster), state.time, state.seen, carried, values))
+    filled = np.packbits(state.filled).tobytes()
+    return _encoder.encode(_Kept(_FORM, _made_by(forecaster), state.time, state.seen, carried, values, filled))
 
 
 def read_state(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
@@ -66,7 +72,9 @@ def read_state(forecaster: Forecaster, kept: bytes, carried: Any) -> State:
         if stored.made_by != (made := _made_by(forecaster)):
             raise OnlineError(f"the state is of {stored.made_by}, the forecaster {made}. Admit the job on its history.")
         values = np.frombuffer(bytearray(stored.values))
-        return State(stored.time, values, stored.seen, _reader(carried).decode(stored.carried))
+        bits = np.frombuffer(bytes(stored.filled).ljust(len(values), b"\0"), dtype=np.uint8)
+        filled = np.unpackbits(bits, count=len(values)).astype(bool)
+        return State(stored.time, values, filled, stored.seen, _reader(carried).decode(stored.carried))
     except (msgspec.MsgspecError, ValueError, TypeError) as error:
         if isinstance(error, OnlineError):
             raise

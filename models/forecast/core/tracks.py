@@ -22,6 +22,7 @@ class Ring:
 
     Attributes:
         buffer: (2 · kept + 1,) records/s, gaps filled; NaN before the series began. A week is kept at least.
+        filled: (2 · kept + 1,) whether each of them was missing.
         end: index after the newest value.
         seen: steps since the series began, gaps included.
         time: epoch seconds at which the next step begins.
@@ -30,12 +31,18 @@ class Ring:
     def __init__(self, task: Task, state: State) -> None:
         self.task, self.kept, self.seen, self.time = task, len(state.values), state.seen, state.time
         self.buffer = np.concatenate([state.values, np.full(self.kept + 1, np.nan)])
+        self.filled = np.concatenate([state.filled, np.zeros(self.kept + 1, dtype=bool)])
         self.end = self.kept
 
     @property
     def values(self) -> Floats:
         """(kept,) the newest values, a view."""
         return self.buffer[self.end - self.kept : self.end]
+
+    def state(self, carried: Any = None) -> State:
+        """Return the state at the newest step, with what its forecaster carries; its arrays are views."""
+        newest = slice(self.end - self.kept, self.end)
+        return State(self.time, self.buffer[newest], self.filled[newest], self.seen, carried)
 
     def push(self, value: float) -> bool:
         """Append one step; a missing one is filled from a week, a day or a step before (`forecaster.gap_value`).
@@ -50,7 +57,7 @@ class Ring:
         Raises:
             SeriesError: the value is negative or infinite; nothing has changed.
         """
-        if math.isnan(value):
+        if missing := math.isnan(value):
             value = gap_value(self.buffer, self.end, self.task)
         elif not 0.0 <= value < math.inf:
             raise SeriesError(f"{value} records/s; a load is finite and not negative. Quarantine the record.")
@@ -58,9 +65,10 @@ class Ring:
         if not self.seen and math.isnan(value):
             return False
         if self.end == len(self.buffer):
-            self.buffer[: self.kept] = self.values
+            for kept in (self.buffer, self.filled):
+                kept[: self.kept] = kept[self.end - self.kept : self.end]
             self.end = self.kept
-        self.buffer[self.end] = value
+        self.buffer[self.end], self.filled[self.end] = value, missing
         self.end += 1
         self.seen += 1
         return True
@@ -153,10 +161,10 @@ class PlainTrack:
             SeriesError: the value is negative or infinite; nothing has changed.
         """
         ring, carried = self._ring, self.kept.carried
-        before = State(ring.time, ring.values, ring.seen, carried)
+        before = ring.state(carried)
         if ring.push(value):
-            carried = self.forecaster.next_carried(before, State(ring.time, ring.values, ring.seen), value)
-        self.kept = State(ring.time, ring.values, ring.seen, carried)
+            carried = self.forecaster.next_carried(before, ring.state(), value)
+        self.kept = ring.state(carried)
         self.quantiles = self.forecaster.quantiles_of(self.kept)
 
     def basis(self) -> str:
