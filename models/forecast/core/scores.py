@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numpy.typing import NDArray
 
 from models.forecast.core.series import Floats
 
@@ -39,11 +38,11 @@ def smape_sum(actual: Floats, predicted: Floats) -> float:
     """Return 100/n · Σ |y − ŷ| / (|y| + |ŷ|) in per cent, 0 to 100: sMAPE without the factor ½ in the denominator.
 
     Returns:
-        NaN without a pair; a term 0/0 counts as 0.
+        NaN without a pair or where a forecast is NaN; a term 0/0 counts as 0.
     """
     known = np.isfinite(actual)
     error, size = np.abs(actual - predicted)[known], (np.abs(actual) + np.abs(predicted))[known]
-    return 100 * _mean(np.divide(error, size, out=np.zeros_like(size), where=size > 0))
+    return 100 * _mean(np.divide(error, size, out=np.zeros_like(size), where=size != 0))
 
 
 def smape_half(actual: Floats, predicted: Floats) -> float:
@@ -73,13 +72,18 @@ def pinball(actual: Floats, quantiles: Floats, levels: tuple[float, ...]) -> flo
 
 
 def coverage(actual: Floats, upper: Floats) -> float:
-    """Return the share of outcomes at or under a quantile forecast: its level, if calibrated; NaN without a pair."""
-    return _mean((actual <= upper)[np.isfinite(actual)])
+    """Return the share of outcomes at or under a quantile forecast: its level, if calibrated.
+
+    Returns:
+        NaN without a pair or where a quantile is NaN.
+    """
+    return covered(actual, np.full_like(upper, -math.inf), upper)
 
 
 def covered(actual: Floats, lower: Floats, upper: Floats) -> float:
-    """Return the share of outcomes within [lower, upper]; NaN without a pair."""
-    return _mean(((lower <= actual) & (actual <= upper))[np.isfinite(actual)])
+    """Return the share of outcomes within [lower, upper]; NaN without a pair or where an end is NaN."""
+    within = np.where(np.isnan(lower) | np.isnan(upper), math.nan, (lower <= actual) & (actual <= upper))
+    return _mean(within[np.isfinite(actual)])
 
 
 def skill(error: float, reference: float) -> float:
@@ -91,5 +95,5 @@ def skill(error: float, reference: float) -> float:
     return 1 - error / reference if reference > 0 else math.nan
 
 
-def _mean(values: Floats | NDArray[np.bool_]) -> float:
+def _mean(values: Floats) -> float:
     return float(np.mean(values)) if values.size else math.nan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from pipelines.bench.table2.models import PAPER
@@ -39,9 +40,9 @@ def format_table2(figures: dict[str, Any]) -> str:
 
 
 def sort_by_error(errors: dict[str, float | None]) -> list[str]:
-    """Sort the paper's models that have an error, best first."""
+    """Sort the paper's models that have an error, best first; one whose forecasts are no numbers (NaN) comes last."""
     ran = {model: error for model in PAPER if (error := errors.get(model)) is not None}
-    return sorted(ran, key=ran.__getitem__)
+    return sorted(ran, key=lambda model: math.inf if math.isnan(ran[model]) else ran[model])
 
 
 def _block(cell: dict[str, Any], rows: list[dict[str, Any]]) -> str:

@@ -1,6 +1,7 @@
 """The table's cells, rows and words, on models that need no training."""
 
 import json
+import math
 import sys
 
 import numpy as np
@@ -152,3 +153,4 @@ def test_the_published_values_stand_beside_ours():
 
 def test_models_are_ordered_best_first():
     assert sort_by_error({"gru": 2.0, "cnn": 1.0, "arima": None, "lstm": 0.5}) == ["cnn", "gru"]
+    assert sort_by_error({"gru": math.nan, "cnn": 1.0, "arima": 3.0}) == ["cnn", "arima", "gru"]

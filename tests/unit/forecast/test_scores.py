@@ -24,6 +24,15 @@ def test_missing_outcomes_do_not_count():
     assert math.isnan(coverage(np.array([math.nan]), np.array([1.0])))
 
 
+def test_a_forecast_that_is_missing_is_not_perfect():
+    actual, said = np.array([1.0, 2.0]), np.array([1.0, math.nan])
+    for score in (rmse, mae, wape, smape_sum, smape_half, coverage):
+        assert math.isnan(score(actual, said)), score.__name__
+    assert math.isnan(pinball(actual, said[:, None], (0.5,)))
+    assert math.isnan(covered(actual, said, actual)) and math.isnan(covered(actual, actual, said))
+    assert math.isnan(smape_sum(np.zeros(1), np.array([math.nan])))
+
+
 def test_the_true_quantile_has_the_least_pinball_loss():
     rng = np.random.default_rng(3)
     outcomes = rng.gamma(4, 10, size=20_000)
