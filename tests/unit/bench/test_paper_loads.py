@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 
 from models.forecast.core.series import Series, SeriesError
 from pipelines.bench.table2.loads import NOISE_FLOOR, coarsen, match_moments, refine, simulate_cells
+from pipelines.traces.series_file import read_series
+from pipelines.traces.unseen.steps import count_events
 
 
 def refined(values, step_s, noise=0.0, seed=1):
@@ -64,6 +66,22 @@ def test_the_spline_is_exact_on_cubics(coefficients, step_s):
     _, clean = refined(cubic(300.0 * np.arange(10)), step_s)
     axis = step_s * np.arange(len(clean))
     np.testing.assert_allclose(clean * 300 / step_s, cubic(axis), rtol=1e-9)
+
+
+@pytest.mark.parametrize("file_step_s", [5, 30, 60])
+def test_events_are_counted_in_the_step_that_they_open_and_an_empty_step_is_zero(tmp_path, file_step_s):
+    """Events at 60 and 180 s open a step, the third step has none; the event at 240 s ends the data."""
+    counts = count_events(np.array([0, 10, 59, 60, 61, 180, 240]), file_step_s).values
+    (path := tmp_path / "trips.csv").write_text(
+        "\n".join(["time,count", *(f"{i * file_step_s},{count}" for i, count in enumerate(counts))])
+    )
+    read = read_series(path)
+    assert read.step_s == file_step_s
+    found = coarsen(read.values, 60 // file_step_s)
+    assert found.tolist() == [3, 2, 0, 1]
+    np.testing.assert_allclose(
+        match_moments(found, 100, 20)[0], [126.832816, 108.944272, 73.167184, 91.055728], atol=1e-6
+    )
 
 
 def test_algorithm_2():

@@ -134,6 +134,25 @@ def test_it_says_what_torch_says_step_by_step_and_at_once(cell, season, dtype):
     assert np.abs(state.carried.hidden).max() > 0.01
 
 
+@pytest.mark.parametrize(
+    ("update", "states"),  # by hand, (1 − z)·tanh(1) + z·h: of z = 1/2, then of 3/4, which tells z from 1 − z
+    [(0.0, [0.380797, 0.571196, 0.666395, 0.713995]), (math.log(3), [0.190399, 0.333197, 0.440296, 0.520621])],
+)
+def test_the_states_of_a_gru_by_hand(update, states):
+    view = PastWindow(TASK, 24)
+    module = Recurrent(view, "gru", 2, torch.Generator())
+    with torch.no_grad():
+        for weight in module.rnn.parameters():
+            weight.zero_()
+        module.rnn.bias_ih_l0[2:4], module.rnn.bias_ih_l0[4:] = update, 1.0  # reset, update, candidate
+    network, values = as_forecaster(module, view, 0.0), load(9)
+    state, found = network.state_after(series(values[: view.needs - 1])), []
+    for value in values[view.needs - 1 :][:4]:
+        state, _ = network.step(state, float(value))
+        found.append(state.carried.hidden)
+    np.testing.assert_allclose(found, np.transpose([states, states]), atol=1e-6)
+
+
 @pytest.mark.parametrize("cell", CELLS)
 def test_quantiles_rise_and_stay_above_zero_whatever_comes(cell):
     network = drawn(cell)
