@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from numpy.typing import NDArray
 
 from configs.contract import Planning
 from models.forecast.baselines.naive import Naive
@@ -35,7 +36,7 @@ STEPS = 20_000
 
 def learn_peaks(
     said: IssuedForecasts, rate: Floats, begins_s: float, times_s: tuple[float, float], smooth_s: int, seed: int,
-    many: int = MOMENTS,
+    many: int = MOMENTS, unknown: NDArray[np.bool_] | None = None,
 ) -> tuple[Peaks, ...] | None:  # fmt: skip
     """Learn to forecast the load's peak within the lead time, and within the hold after it, from a past.
 
@@ -48,6 +49,8 @@ def learn_peaks(
             see.
         seed: of that noise.
         many: most moments to learn from, one per 60 s at most.
+        unknown: (T,) seconds whose rate was not measured. Moments whose trends or peaks touch one are left out, since
+            what fills a gap leads to what comes after it. None: all were measured.
 
     Returns:
         A fitted forecast of the peak for either stretch; None if less than half a day of the past can be used.
@@ -58,7 +61,13 @@ def learn_peaks(
     last = len(rate) - reach - 1
     if last - first < LEAST_S:
         return None
-    moments = np.arange(first, last, max(EVERY_S, (last - first) / many)).astype(np.int64)
+    every_s = max(EVERY_S, (last - first) / many)
+    moments = np.arange(first, last, every_s).astype(np.int64)
+    if unknown is not None:
+        gone, back = np.concatenate([[0], np.cumsum(unknown)]), max(TRENDS_S) + smooth_s
+        moments = moments[gone[moments + reach + 1] == gone[np.maximum(moments - back, 0)]]
+        if len(moments) * every_s < LEAST_S:
+            return None
     since = max(int(moments[0]) - max(TRENDS_S) - smooth_s, 0)  # what lies before it no moment looks back on
     now, trends = recent_rates(_noisy_totals(rate, since, seed), moments - since, smooth_s)
     known = Moments(said.newest_at(begins_s + moments.astype(float)), now, trends)
@@ -86,7 +95,7 @@ def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning,
 
     Args:
         forecaster: that serves.
-        series: the job's load, records per wall second, on the job's clock; NaN gaps are interpolated linearly.
+        series: the job's load, records per wall second, on the job's clock; NaN: missing, nothing is learned there.
         planning: lead and hold, in wall seconds.
         scale: seconds of the job's clock per wall second, above 0.
 
@@ -108,7 +117,9 @@ def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning,
     older = Series(series.start, series.step_s, series.values[:first])
     said = issue_stepwise(forecaster, older, series.values[first:]).scaled(1.0, scale)
     rate = rates_per_second(fill_gaps(series.values)[first:], said.step_s)
-    both = learn_peaks(said, rate, said.begins_s, (planning.lead_s, planning.hold_s), int(SMOOTH_S), 0)
+    unknown = np.isnan(series.values[first:])[(np.arange(len(rate)) / said.step_s).astype(np.int64)]
+    times_s = planning.lead_s, planning.hold_s
+    both = learn_peaks(said, rate, said.begins_s, times_s, int(SMOOTH_S), 0, unknown=unknown)
     return None if both is None else PeakCalibrator(both[0], both[1], planning.lead_s, planning.hold_s, scale)
 
 

@@ -20,6 +20,7 @@ from models.policy.received.peak_calibrator import PeakCalibratorError, describe
 from models.policy.received.peaks import LEVELS, Moments, stretch_ends
 from models.twin.experiment.foresight import IssuedForecasts, correct_at_looks, issue_stepwise
 from models.twin.experiment.peak_training import learn_calibrator, recent_rates
+from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second
 
 STEP_S, SCALE, DAYS = 300.0, 1.0, 6
 PLANNING = Planning(lead_s=60, hold_s=30)
@@ -150,6 +151,28 @@ def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, fore
     stays = calibrator.quantiles_rps(Moments(said.newest_at(said.begins_s + moments.astype(float)), now, trends))
     highest = np.array([rate[m : m + 60].max() for m in moments])
     assert np.mean(highest <= stays[:, 0, LEVELS.index(0.9)]) == pytest.approx(0.9, abs=0.08)
+
+
+def test_the_peaks_of_a_job_that_is_off_at_night_hold_their_share_by_day(load, forecaster):
+    """What fills a night is a line to the morning's load, which nobody knew: its errors are next to none."""
+    values = np.where(np.arange(len(load)) // 144 % 2 == 1, np.nan, load.values)
+    calibrator = learn_calibrator(forecaster, Series(0.0, STEP_S, values), PLANNING, SCALE)
+    first = len(values) // 3
+    said = issue_stepwise(forecaster, Series(0.0, STEP_S, values[:first]), values[first:])
+    rate = rates_per_second(fill_gaps(values)[first:], STEP_S)
+    moments = np.arange(1200, len(rate) - 120, 97)
+    known = np.isfinite(values[first:])[(moments[:, None] + np.array([-1000, 100])) // int(STEP_S)].all(axis=1)
+    moments = moments[known]
+    now, trends = recent_rates(draw_arrivals(rate, 1), moments, int(SMOOTH_S))
+    stays = calibrator.quantiles_rps(Moments(said.newest_at(said.begins_s + moments.astype(float)), now, trends))
+    highest = np.array([rate[m : m + 60].max() for m in moments])
+    for level in (0.95, 0.98):
+        assert np.mean(highest > stays[:, 0, LEVELS.index(level)]) < 1.5 * (1 - level)
+
+
+def test_a_past_that_is_known_in_pieces_too_short_to_look_back_on_teaches_nothing(load, forecaster):
+    values = np.where(np.arange(len(load)) % 4 == 3, np.nan, load.values)
+    assert learn_calibrator(forecaster, Series(0.0, STEP_S, values), PLANNING, SCALE) is None
 
 
 def test_ears_survive_as_json(live, calibrator):
