@@ -108,9 +108,10 @@ def accumulated_costs(a: Floats, b: Floats, band: int) -> Floats:  # pragma: no 
 def compare_shapes(source: Series, target: Series, generator: np.random.Generator) -> ShapeDistance:
     """Measure how near the shape of a source lies to that of the newest part of a target.
 
-    The newest day is compared, or its one or two half days where the target has less than two days. The source is
-    shifted by the whole hours at which its mean day lies nearest, since clocks differ. The distance is the median over
-    all pairs of segments; the null is that of the target's segments to 7 random orders of one source segment.
+    The newest day is compared; its one or two half days where the target has less than two days; all of it where that
+    is less than half a day. The source is shifted by the whole hours at which its mean day lies nearest, since clocks
+    differ. The distance is the median over all pairs of segments; the null is that of the target's segments to 7 random
+    orders of one source segment.
 
     Args:
         source: (T,) records/s; a segment that is constant or has gaps is passed over.
@@ -121,7 +122,8 @@ def compare_shapes(source: Series, target: Series, generator: np.random.Generato
         Distance and null, standard deviations per step; NaN where the source holds no segment with a shape.
 
     Raises:
-        SeriesError: the steps differ, the target has less than half a day, or a segment of it is constant or has gaps.
+        SeriesError: the steps differ, the target has less than a third of a day, or a segment of it is constant or has
+            gaps.
     """
     if source.step_s != target.step_s:
         raise SeriesError(
@@ -147,16 +149,16 @@ def compare_shapes(source: Series, target: Series, generator: np.random.Generato
 
 
 def _newest_segments(steps: int, day: int) -> tuple[list[int], int]:
-    """Return where the segments of a target begin, and their length: the newest day, else one or two half days.
+    """Return where the segments of a target begin, and their length: the newest day, one or two half days, or all.
 
     Raises:
-        SeriesError: the target has less than half a day.
+        SeriesError: the target has less than a third of a day.
     """
     if steps >= 2 * day:
         return [steps - day], day
-    length = day // 2
-    if steps < length:
-        raise SeriesError(f"the target has {steps} steps; half a day, {length}, is needed to compare shapes")
+    if steps < day // 3:
+        raise SeriesError(f"the target has {steps} steps; a third of a day, {day // 3}, is needed to compare shapes")
+    length = min(day // 2, steps)
     return [at for at in (steps - 2 * length, steps - length) if at >= 0], length
 
 

@@ -92,9 +92,9 @@ def transfer_from_sources(
 
     Blocks while several networks are trained per similar source; saves nothing. Loads that have other steps, less than
     14 days, a gap at the beginning, or another shape are refused, and of more than 8 (`TRIED`) all but the nearest. The
-    gate is the RMSE on the history's newest 20 %; of other loads only what is `known_before` that part counts. Nothing
-    later is learned from, not even by the network that is trained again on the whole history: whatever it is judged on,
-    there or after the history, is new to it.
+    gate is the RMSE on the history's newest 20 %; of other loads only what is `known_before` that part counts, and
+    shapes are compared by what lies before it, too. Nothing later is learned from, not even by the network that is
+    trained again on the whole history: whatever it is judged on, there or after the history, is new to it.
 
     Args:
         task: what is forecast.
@@ -114,9 +114,9 @@ def transfer_from_sources(
     known = Series(history.start, history.step_s, fill_gaps(history.values, task))
     target = TargetLoad(known.values, len(known), task.day, task.horizon)
     result, near = TransferResult(), dict[str, Series]()
-    gate_begins = known.start + target.gate_begin * known.step_s
+    before, _ = known.split(len(known) - target.gate_begin)
     for name, other in others.items():
-        source_load = _usable_source(name, known_before(other, gate_begins, known.end), known, task, seed, result)
+        source_load = _usable_source(name, known_before(other, before.end, known.end), before, task, seed, result)
         if source_load is not None:
             near[name] = source_load
     for name in sorted(near, key=result.shapes.__getitem__)[TRIED:]:
@@ -150,11 +150,11 @@ def known_before(other: Series, instant: float, end: float) -> Series:
 
 
 def _usable_source(
-    name: str, other: Series, known: Series, task: Task, seed: int, result: TransferResult
+    name: str, other: Series, before: Series, task: Task, seed: int, result: TransferResult
 ) -> Series | None:
     """Return a load without gaps if it may be a source; else None, and why in `result.refused`.
 
-    Its shape is kept in `result.shapes`.
+    Its shape beside that of the history before the gate's part is kept in `result.shapes`.
     """
     if other.step_s != task.step_s or len(other) < LONG_DAYS * task.day:
         has = f"{len(other)} steps of {other.step_s:g} s before the gate's part"
@@ -164,7 +164,7 @@ def _usable_source(
     if not np.isfinite(full.values).all():
         result.refused[name] = "it begins with a gap"
         return None
-    likeness = compare_shapes(full, known, np.random.default_rng(seed))
+    likeness = compare_shapes(full, before, np.random.default_rng(seed))
     result.shapes[name] = likeness.ratio
     if not likeness.near:
         result.refused[name] = f"its shape is {likeness.ratio:.2f} as far as no shape at all"

@@ -71,13 +71,13 @@ def test_a_segment_without_shape_is_refused(segment, said):
         z_normalise(segment)
 
 
-def daily(days: int, seed: int, start: float = 0.0, noise: float = 0.1, peak: int = 6) -> Series:
+def daily(days: float, seed: int, start: float = 0.0, noise: float = 0.1, peak: int = 6) -> Series:
     hours = np.arange(days * 24) + start / HOUR
     shape = np.sin((hours - peak) / 24 * 2 * np.pi) + 0.4 * np.sin((hours - peak) / 12 * 2 * np.pi)
     return Series(start, HOUR, 100 + 30 * shape + 30 * noise * np.random.default_rng(seed).standard_normal(len(hours)))
 
 
-@pytest.mark.parametrize("days", [1, 3])
+@pytest.mark.parametrize("days", [0.4, 1, 3])
 def test_a_source_with_the_same_day_is_kept_and_noise_is_not(days):
     target = daily(days, 1, start=40 * HOUR)
     noise = Series(0.0, HOUR, 100 + np.random.default_rng(2).standard_normal(24 * 10))
@@ -110,7 +110,7 @@ def test_a_source_shorter_than_a_segment_cannot_be_compared():
     ("source", "target", "said"),
     [
         (Series(0.0, 60.0, np.arange(99.0)), daily(2, 1), "steps of 60 s, the target of 3600 s"),
-        (daily(3, 1), Series(0.0, HOUR, np.arange(11.0)), "the target has 11 steps; half a day, 12"),
+        (daily(3, 1), Series(0.0, HOUR, np.arange(7.0)), "the target has 7 steps; a third of a day, 8"),
     ],
 )
 def test_what_cannot_be_compared_says_why(source, target, said):

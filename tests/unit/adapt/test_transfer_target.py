@@ -65,6 +65,20 @@ def test_the_same_seed_gives_the_same_target_and_what_happened_elsewhere_while_i
         assert results[0].verdicts == one.verdicts and results[0].shapes == one.shapes
 
 
+def test_what_the_gate_judges_by_lets_no_source_in():
+    plan = replace(PLAN, hidden=4, batch=16, pretraining=1, adapting=1, tuning=1, target_only=1, every=1)
+    history = load(**HISTORY)
+    judged = np.arange(len(history)) >= int(0.8 * len(history))
+    noise = np.random.default_rng(3).uniform(1, 200, len(history))
+    others = {"near": load(17), "far": Series(0.0, STEP_S, 50 + np.random.default_rng(1).random(20 * DAY))}
+    found, garbage = (
+        transfer_from_sources(TASK, Series(history.start, STEP_S, values), others, plan, seed=3)
+        for values in (history.values, np.where(judged, noise, history.values))
+    )
+    assert set(found.verdicts) == {"near"} == set(garbage.verdicts)
+    assert (found.shapes, found.refused) == (garbage.shapes, garbage.refused)
+
+
 def test_of_a_fleet_the_nearest_are_tried():
     """Each takes several networks, and a training has to end."""
     plan = replace(PLAN, hidden=4, batch=16, pretraining=1, adapting=1, tuning=1, target_only=1, every=1)
