@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from configs.bounds import DAY_S, WEEK_S
+from models.forecast.core.gaps import level_change
 from models.forecast.core.series import Floats, Series, SeriesError
 
 MOST_STEPS, MOST_LEVELS = 1000, 100
@@ -208,7 +209,7 @@ def check_loads(values: Floats) -> Floats:
 
 
 def fill_gaps(values: Floats, task: Task) -> Floats:
-    """Return a copy of a load, each missing step set to the value of a week, else a day, else a step before.
+    """Return a copy of a load, each missing step filled from a week, else a day, else a step before (`gap_value`).
 
     Args:
         values: (T,) records/s, oldest first; NaN: missing.
@@ -226,6 +227,8 @@ def fill_gaps(values: Floats, task: Task) -> Floats:
 def gap_value(values: Floats, at: int, task: Task) -> float:
     """Return the value that fills a missing step: that of one week before, else of one day, else of one step before.
 
+    That of a week before is taken at the present level, where this has changed for good since (`level_change`).
+
     Args:
         values: (T,) records/s, oldest first, filled up to the gap.
         at: index of the missing step, at most T; above it numpy's IndexError.
@@ -236,5 +239,5 @@ def gap_value(values: Floats, at: int, task: Task) -> float:
     """
     for lag in (task.week, task.day, 1):
         if at >= lag and math.isfinite(earlier := values[at - lag]):
-            return float(earlier)
+            return float(earlier) * (level_change(values, at, task.day, lag) if lag == task.week else 1.0)
     return math.nan

@@ -1,4 +1,4 @@
-"""How missing windows affect a job's forecasts: gaps are filled, after long ones the job warms up anew."""
+"""How missing windows affect a job's forecasts: at what level gaps are filled, and that long ones begin anew."""
 
 from __future__ import annotations
 
@@ -14,6 +14,10 @@ WARM_UP = 24
 """Consecutive samples after which forecasts of a job that (re)started may be issued."""
 DOUBTED, SETTLED = 3, 3
 """After a gap of more than `DOUBTED` windows no forecast is issued until so many samples came after its end."""
+PARTS, CHANGED = 8, 1.25
+"""A level has changed for good once so many parts of a day have each changed by more than this factor, all one way."""
+MOST_CHANGE = 10.0
+"""That change is cut to this factor, and to its inverse."""
 
 
 class Streak(NamedTuple):
@@ -89,3 +93,31 @@ def silence_reason(streak: Streak | None, quantiles: Floats) -> str:
     if not np.isfinite(quantiles).all():
         return "model_error"
     return "doubted" if streak.doubted else ""
+
+
+def level_change(values: Floats, at: int, day: int, week: int) -> float:
+    """Return the factor by which the level of the day before a step has changed for good since the same day a week ago.
+
+    Parts of the day are compared, so that a busy afternoon or a quiet night is no change; the least of their changes
+    counts.
+
+    Args:
+        values: (T,) records/s, oldest first, filled up to the step.
+        at: index of the step, at most T.
+        day: steps per day, at least 1.
+        week: steps per week.
+
+    Returns:
+        Level ÷ level a week ago, 1/10 to 10; 1 where it has not changed, or one of the two days is not known or idle in
+        a part.
+    """
+    if at < week + day:
+        return 1.0
+    parts = np.arange(min(PARTS, day)) * day // min(PARTS, day)
+    now, before = (np.add.reduceat(values[end - day : end], parts) for end in (at, at - week))
+    if not (now.min() > 0 and before.min() > 0):
+        return 1.0
+    changes = now / before
+    if changes.min() > CHANGED:
+        return min(float(changes.min()), MOST_CHANGE)
+    return max(float(changes.max()), 1 / MOST_CHANGE) if changes.max() < 1 / CHANGED else 1.0

@@ -59,6 +59,14 @@ def test_every_forecast_rises_and_is_not_negative():
     assert np.isfinite(made).all() and (made >= 0).all() and (np.diff(made, axis=-1) >= 0).all()
 
 
+def test_a_lost_step_after_a_lasting_change_moves_no_forecast():
+    values = load(373)
+    values[300:] /= 3
+    known = BLEND.begin(series(values)).quantiles[:, 1]
+    values[-1] = math.nan
+    np.testing.assert_allclose(BLEND.begin(series(values)).quantiles[:, 1], known, rtol=0.1)
+
+
 def test_nothing_seen_is_not_zero_and_the_first_value_is_repeated():
     track = BLEND.begin(series([]))
     assert np.isnan(track.quantiles).all() and track.basis() == "none"

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pytest
 
+from models.forecast.core.forecaster import Task, fill_gaps
 from models.forecast.core.gaps import LONGEST_GAP, WARM_UP, Streak, silence_reason, starts_over, streak_after
 from models.forecast.core.series import SeriesError
 
@@ -66,3 +67,50 @@ def test_why_nothing_is_said():
 def test_a_sample_that_is_no_newer_is_refused():
     with pytest.raises(SeriesError, match=r"missing=-1.*stale"):
         streak_after(come(0), -1)
+
+
+HOURS = Task(3600.0, 1, (0.5,))
+
+
+def weeks_of_noise(weeks):
+    """Half of the load at the weekend, a third of it at night."""
+    hours = np.arange(weeks * 168)
+    shape = np.where(hours % 24 < 8, 1 / 3, 1.0) * np.where(hours // 24 % 7 >= 5, 0.5, 1.0)
+    return 90 * shape * np.random.default_rng(1).gamma(400, 1 / 400, len(hours))
+
+
+@pytest.mark.parametrize("since", [24, 36, 72, 120])
+@pytest.mark.parametrize("factor", [1 / 3, 0.6, 1.7, 5.0])
+def test_a_gap_is_filled_at_the_level_that_the_load_has_changed_to(factor, since):
+    values = weeks_of_noise(4)[: 400 + since + 1]
+    values[400:] *= factor
+    known, values[-1] = values[-1], math.nan
+    assert fill_gaps(values, HOURS)[-1] == pytest.approx(known, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda hours: np.where(hours % 24 < 12, 3.0, 1.0),
+        lambda hours: np.where(hours % 24 == 5, 40.0, 1.0),
+        lambda hours: np.full(len(hours), 1.15),
+        lambda hours: np.where(hours % 24 < 4, 0.0, 0.3),
+    ],
+    ids=["by day alone", "a spike", "a little", "idle at night"],
+)
+def test_a_day_unlike_that_of_a_week_ago_in_a_part_of_it_changes_no_fill(change):
+    values = np.append(weeks_of_noise(2), math.nan)
+    values[-25:-1] *= change(np.arange(24))
+    assert fill_gaps(values, HOURS)[-1] == values[-169]
+
+
+def test_a_level_is_compared_where_two_days_are_known_and_cut():
+    values = np.append(np.repeat([1.0, 50.0], [168, 24]), math.nan)
+    assert fill_gaps(values, HOURS)[-1] == 10.0
+    assert fill_gaps(1 / values, HOURS)[-1] == pytest.approx(0.1)
+    assert fill_gaps(values[1:], HOURS)[-1] == 1.0
+    assert fill_gaps(np.append(np.full(10, math.nan), values[10:]), HOURS)[-1] == 1.0
+    values[:168] = 0.0
+    assert fill_gaps(values, HOURS)[-1] == 0.0
+    days = np.append(np.repeat([5.0, 1.0], [7, 1]), math.nan)
+    assert fill_gaps(days, Task(86_400.0, 1, (0.5,)))[-1] == pytest.approx(1.0)
