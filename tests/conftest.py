@@ -74,6 +74,19 @@ def room(file: Path) -> str:
     return "spark" if folder == "integration" and _USES.search(file.read_text()) else folder
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """How much of what the fast path has to bear is tried."""
+    parser.addoption(
+        "--full-size", action="store_true", help="tests marked `sized` take all their seeds: docs/fastpath.md"
+    )
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """A test marked `sized(quick, full)` runs for so many seeds."""
+    for mark in metafunc.definition.iter_markers("sized"):
+        metafunc.parametrize("seed", range(mark.args[metafunc.config.getoption("--full-size")]))
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
     """Garbage is not looked for while nearly nothing but what stays is made, later not in that, and more seldom."""

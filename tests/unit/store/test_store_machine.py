@@ -147,9 +147,10 @@ def quick_recovery(monkeypatch: pytest.MonkeyPatch) -> None:
 QUIET = [HealthCheck.too_slow, HealthCheck.data_too_large]
 
 
-def test_equals_the_reference_model():
+@pytest.mark.sized(1, 5)
+def test_equals_the_reference_model(seed: int):
     programs = settings(
-        max_examples=60, stateful_step_count=30, deadline=None, database=None, suppress_health_check=QUIET
+        max_examples=60, stateful_step_count=40, deadline=None, database=None, suppress_health_check=QUIET
     )
     run_state_machine_as_test(StoreMachine, settings=programs)
 

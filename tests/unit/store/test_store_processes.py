@@ -59,8 +59,9 @@ def test_the_judge_of_order_by_hand(gets, good):
     assert (disorder(TWO_PUTS, gets) is None) == good
 
 
-def test_the_judge_of_order_agrees_with_trying_all_orders():
-    draw = random.Random(5)
+@pytest.mark.sized(1, 67)
+def test_the_judge_of_order_agrees_with_trying_all_orders(seed):
+    draw = random.Random(5 + seed)
     verdicts = set()
     for _ in range(300):
         times = draw.sample(range(100), 10)
@@ -99,7 +100,8 @@ def test_real_processes_read_in_a_linear_order(tmp_path):
     assert disorder(puts, swapped) is not None
 
 
-def test_a_snapshot_of_a_set_is_never_torn(tmp_path):
+@pytest.mark.sized(1, 334)
+def test_a_snapshot_of_a_set_is_never_torn(tmp_path, seed):
     with StoreProcess(ROOMY, tmp_path) as writer:
         assert writer.do(f"store.declare('/model/j', {SET})") is None
         writer.start("swap(store, folder)")
