@@ -123,6 +123,7 @@ def test_sketches_of_a_stream_keep_their_bounds_over_restarts(brief, tmp_path):
             middle=approx_quantile("amount", 0.5, eps=0.08),
             dear=approx_quantile("price", 0.95, eps=0.05),
             pages=approx_count("page", eps=0.1),
+            ids=approx_distinct("id", eps=0.4, once=True),
         )
         run(made, "append", tmp_path / "checkpoint", merge)
     exact = grouped(rows)
@@ -155,9 +156,11 @@ def test_sketches_of_a_stream_keep_their_bounds_over_restarts(brief, tmp_path):
     too_high = sum(found[g]["p1"]["estimate"] > sum(r["page"] == "p1" for r in exact[g]) for g in large)
     assert 0 < too_high < len(large), "errors of one value differ from window to window"
 
-    assert len(entries) == 4 * len(found)
+    assert len(entries) == 5 * len(found)
+    assert sum(found[g]["ids"]["eps"] > 0 for g in large) == len(large)
     limits = {"users": ErrorLimit(0.005, eps_rel=0.16), "middle": ErrorLimit(0.005, eps_rel=0.08)}
     limits |= {"dear": ErrorLimit(0.005, eps_rel=0.05), "pages": ErrorLimit(0.005, eps_rel=0.1)}
+    limits["ids"] = ErrorLimit(0.005, eps_rel=0.4)
     for row in entries:
         entry = LedgerEntry.of_row(row)
         assert entry.keeps(limits[entry.operator]), entry
@@ -185,7 +188,7 @@ def test_change_logs_with_retractions_in_update_mode_over_a_restart(brief, tmp_p
         for n in run_of:
             written(tmp_path / "in", n, (rows[:half], rows[half:], taken)[n])
         frame = read(brief, tmp_path / "in", mult="sign", delay_ms=NEVER)
-        made = frame.estimates(orders=approx_distinct("id", eps=0.3, once=True), pages=approx_count("page", eps=0.1))
+        made = frame.estimates(orders=approx_distinct("id", eps=0.4, once=True), pages=approx_count("page", eps=0.1))
         run(made, "update", tmp_path / "one", merge_into(found))
         of_sample = frame.sample(rate, "id", seed=5).estimates(
             orders=sampled_count(), revenue=sampled_sum("amount", 500), mean=sampled_mean("amount", 0, 500)

@@ -1,7 +1,8 @@
 """Approximate results of a plan, as large as their contract's limits ask for when the query starts.
 
 In Spark a sketch's size is part of the plan, so it is chosen once and stays until the query starts again. A query
-starts without pressure: what the contract's `controls.theta.min` says of a limit is used, a tenth of it at least.
+starts without pressure: what the contract's `controls.theta.min` says of a limit is used, a tenth of it at least. A
+count with `once=True` keeps its limit as a share of all that was ever inserted, not of what retractions leave.
 """
 
 from __future__ import annotations

@@ -12,11 +12,12 @@ from models.approximation.samples import (
     proportion_size,
     sampling_rate,
 )
-from tidecast.signed.approximate.approximations import sampled_count, sampled_mean, sampled_sum
+from tidecast.signed.approximate.approximations import approx_distinct, sampled_count, sampled_mean, sampled_sum
 from tidecast.signed.approximate.bounds import (
     around,
     count_min_bound,
     count_min_size,
+    difference_error,
     hyperloglog_error,
     hyperloglog_precision,
     kll_rank_error,
@@ -56,6 +57,15 @@ def test_kll_sizes_are_the_least_that_keep_a_rank_error():
     k = kll_size(0.01, 0.005)
     assert kll_rank_error(k, 0.005) <= 0.01 < kll_rank_error(k - 1, 0.005)
     assert kll_size(0.9, 0.01) == 8
+
+
+@pytest.mark.parametrize("pf", [0.001, 0.005, 0.05])
+@pytest.mark.parametrize("eps", [0.001, 0.02, 0.05, 0.3, 0.9])
+def test_theta_sizes_are_the_least_whose_stated_bound_keeps_the_error(eps, pf):
+    log_k = int(approx_distinct("x", eps=eps, pf=pf, once=True)["log_k"])
+    for many in (2**log_k + 1, 10**9):
+        assert difference_error(many, many, 2**log_k, pf) <= eps * many
+        assert log_k == 4 or eps * many < difference_error(many, many, 2 ** (log_k - 1), pf)
 
 
 def test_reservoirs():

@@ -7,10 +7,12 @@ import pytest
 from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import ROOT
+from models.approximation.ledger import LedgerEntry
 from pipelines.jobs.plans import key_estimates
 from pipelines.jobs.plans.sized import sized
 from tests.fakes.plan_truths import SignedEvent, true_differents
 from tidecast.signed import SignedError, approx_distinct
+from tidecast.signed.approximate.bounds import difference_error
 
 DISTINCT = partial(approx_distinct, "user")
 
@@ -57,10 +59,16 @@ def test_what_cannot_be_kept_or_is_not_stated_is_refused_with_the_key():
         sized(Contract(job="orders"), "users", DISTINCT, 1000.0)
 
 
-def test_the_shipped_plan_states_a_limit_that_is_kept():
+@pytest.mark.parametrize("pressed", [0.0, 1.0])
+def test_the_shipped_plan_states_a_limit_that_is_kept(pressed):
     shipped = load_contract(key_estimates.JOB, ROOT / "configs" / "contracts" / "plans")
-    found = sized(shipped, "different", partial(approx_distinct, "seq", once=True), 100.0)
-    assert found.kind == "remaining" and found.pf == 0.005
+    limit = shipped.backpressure.error["different"]
+    stated = contract({"eps_rel": limit.eps_rel, "pf": limit.pf}, min=pressed)
+    found = sized(stated, "users", partial(approx_distinct, "seq", once=True), 100.0)
+    many = 100_000_000
+    bound = difference_error(many, many, 2 ** int(found["log_k"]), found.pf)
+    told = LedgerEntry("users", (0, 600_000), many, bound, found.pf, many)
+    assert found.kind == "remaining" and bound > 0 and told.keeps(limit)
 
 
 def test_the_truth_of_the_plan_counts_what_stands():

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Literal
 from tidecast.signed.approximate.bounds import (
     check_share,
     count_min_size,
-    deviations,
+    difference_size,
     hyperloglog_precision,
     kll_size,
     sampled_sum_error,
@@ -25,7 +25,6 @@ SKETCHES = {"distinct": "HyperLogLog", "quantile": "KLL"}
 """Sketches that no value can be taken out of."""
 SAMPLED: frozenset[Kind] = frozenset({"sampled count", "sampled sum", "sampled mean"})
 EPS, PF = 0.02, 0.005
-_LEAST_LOG_K, _MOST_LOG_K = 4, 26
 
 
 @dataclass(frozen=True)
@@ -85,9 +84,7 @@ def approx_distinct(*columns: str, eps: float = EPS, pf: float = PF, once: bool 
     if not once:
         precision = _sized("approx_distinct", lambda: hyperloglog_precision(eps / (1 + eps), pf))
         return Approximation("distinct", columns, pf, (("precision", precision),))
-    log_k = max(math.ceil(2 * math.log2(deviations(pf) / eps)), _LEAST_LOG_K)
-    if log_k > _MOST_LOG_K:
-        raise SignedError(f"approx_distinct with eps={eps}, pf={pf}: count exactly, by distinct()")
+    log_k = _sized("approx_distinct", lambda: difference_size(eps, pf))
     return Approximation("remaining", columns, pf, (("log_k", log_k),))
 
 

@@ -15,6 +15,8 @@ LEAST_PRECISION, MOST_PRECISION = 4, 21
 """Of HyperLogLog: base 2 logarithm of its registers, as the DataSketches library allows."""
 LEAST_K, MOST_K = 8, 65535
 """Of KLL, likewise."""
+LEAST_LOG_K, MOST_LOG_K = 4, 26
+"""Of theta sketches, as Spark allows: base 2 logarithm of the values that one keeps."""
 _KLL_FACTOR, _KLL_POWER, _KLL_PF = 2.296, 0.9021, 0.01
 
 
@@ -126,6 +128,22 @@ def difference_error(estimate: Any, whole: Any, k: int, pf: float, root: Callabl
     """
     scale = whole / k
     return _bernstein(estimate, scale, scale, scale, 1.0, pf, root)
+
+
+def difference_size(eps: float, pf: float) -> int:
+    """Return the least log2 k whose `difference_error` is at most `eps` of the whole, however large that is.
+
+    As a share of the whole the error depends on k alone, and is largest where nothing was retracted.
+
+    Raises:
+        ValueError: there is none up to 26.
+    """
+    check_share("eps", eps)
+    for log_k in range(LEAST_LOG_K, MOST_LOG_K + 1):
+        if difference_error(1.0, 1.0, 2**log_k, pf) <= eps:
+            return log_k
+    least = difference_error(1.0, 1.0, 2**MOST_LOG_K, pf)
+    raise ValueError(f"eps={eps}, pf={pf}: theta sketches reach {least:.2g} at most; count exactly instead")
 
 
 def _bernstein(squares: Any, scale: Any, variance: Any, step: Any, most: float, pf: float, root: Any) -> Any:
