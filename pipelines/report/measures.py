@@ -37,6 +37,13 @@ class RunMeasures:
     step_s: float
     steps: pd.DataFrame
 
+    @property
+    def latency_s(self) -> np.ndarray:
+        """(N,) seconds from each record's production to its commit, or to `live_end` if it never came to one."""
+        made = self.run.produced["produced_at"].to_numpy(float)
+        waited: np.ndarray = np.minimum(self.committed, self.live_end) - made
+        return waited
+
 
 def measure_run(run: RecordedRun) -> RunMeasures:
     """Compute from a run all that page and summary share: commit times, seconds, actions, forecast steps.

@@ -23,7 +23,10 @@ from pipelines.report.measures import RunMeasures, lost_executors
 Floats = NDArray[np.float64]
 
 MEANINGS = {
-    "latency_s": ("Latency", "s", "production of a live record to its commit; quantiles over all of them"),
+    "latency_s": (
+        "Latency", "s", "production of a live record to its commit, or to the end if it never came to one; quantiles "
+        "over all of them",
+    ),
     "watermark_lag_s": ("Watermark lag", "s", "event time now less the query's watermark, at each commit of live load"),
     "memory_mb": ("Memory high-water", "MB", "of all processes together"),
     "recovery_s": ("Recovery", "s", "from a lost executor or a restart to the end of the late seconds that follow it"),
@@ -34,7 +37,10 @@ MEANINGS = {
     "throughput_rps": ("Throughput", "records/s", "committed live records; mean, and the most in any 10 s"),
     "busy_core_s": ("Energy", "busy core-seconds", "run time of the query's tasks; what a core draws is not measured"),
     "moves_per_h": ("Control moves", "per hour", "changes of executors, replay rate and live admission, wall time"),
-    "error_of_bound": ("Error ÷ bound", "", "of approximate results, absolute; none where results are exact"),
+    "error_of_bound": (
+        "Error ÷ bound", "", "of approximate results, absolute; none where results are exact, infinite of one that is "
+        "wrong and claims to be exact",
+    ),
 }  # fmt: skip
 """Each figure's title, unit and meaning."""
 RELATED_S = 30.0
@@ -84,7 +90,7 @@ def describe_operation(one: Operation) -> dict[str, Any]:
     """
     moves = sum(a != b for asked in one.asked.values() for a, b in pairwise(asked))
     return {
-        "latency_s": _quantiles(one.committed_s - one.made_s, p50=50, p95=95, p99=99),
+        "latency_s": _quantiles(np.minimum(one.committed_s, one.live_s) - one.made_s, p50=50, p95=95, p99=99),
         "watermark_lag_s": _quantiles(one.watermark_lag_s, p50=50, most=100),
         "memory_mb": one.memory_mb,
         "recovery_s": max((_late_until(one.late, at) for at in one.failed_s), default=None),
@@ -184,8 +190,9 @@ def _throughput(committed_s: Floats, live_s: float) -> dict[str, float]:
 
 
 def _errors(error: Floats | None, bound: Floats | None) -> dict[str, float] | None:
-    """Of the results whose bound is above 0."""
-    if error is None or bound is None or not (bound > 0).any():
+    """Of the results that are not exact; infinite of one whose bound is 0 all the same."""
+    if error is None or bound is None or not (told := (bound > 0) | (error > 0)).any():
         return None
-    share = error[bound > 0] / bound[bound > 0]
+    with np.errstate(divide="ignore"):
+        share = error[told] / bound[told]
     return {"p50": round(float(np.median(share)), 3), "most": round(float(share.max()), 3)}

@@ -53,7 +53,8 @@ KEYS = {
     "decision_to_useful_s": "decision to the end of the first batch that used its executors, scale-ups only",
     "metric_to_decision_s": "metrics record to the first decision made with it",
     "lead_s": "lead time that was planned for at first and at last, median at last, raises it was learned from",
-    "latency_s": "production of a record to the commit of the batch that counted it, over every live record",
+    "latency_s": "production of a record to the commit of the batch that counted it, over every live record; of an "
+    "unfinished one to the end, so that it took at least as long",
     "promise": "latency target, share of seconds that may be late, that was, kept or not, late seconds counted live, "
     "and the share of the run's budget that was spent when a decision first announced a shortage or a fast burn",
     "cost": "executor_s, live_executor_s (all of them that no backfill asked for), money (by the contract's price per "
@@ -112,8 +113,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
     """
     run, seconds, target = measured.run, measured.seconds, measured.run.contract.latency_target_s
     made_at, live_s = run.produced["produced_at"].to_numpy(), measured.live_end - run.start
-    latency = measured.committed - made_at
-    finite = latency[np.isfinite(latency)]
+    latency = measured.latency_s
     paid = executor_seconds(*begin_and_end(run.executors, "added", "removed"), run.start, measured.live_end)
     model, version = run.forecasts[["model", "version"]].iloc[-1] if len(run.forecasts) else (None, None)
     backfill = summarize_backfill(measured)
@@ -124,7 +124,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "late": run.truth.get("late", 0),
         "late_dropped": run.counts.get("late_dropped", 0),
         "rejected": len(run.rejects),
-        "unfinished": len(latency) - len(finite),
+        "unfinished": int(np.isinf(measured.committed).sum()),
         **actions.count_decisions(measured.acts, actions.made_between(run.outcomes, run.start, run.end)),
         **{name: percentiles(values) for name, values in actions.action_delays(measured.acts).items()},
         "lead_s": actions.learned_lead(measured.acts),
@@ -136,7 +136,7 @@ def summary_of(measured: RunMeasures) -> dict[str, Any]:
         "restarts": len(set(run.batches.runs)) - 1,
         "failed_tasks": int(run.tasks["failed"].sum()),
         "executors_lost": int(lost_executors(measured).sum()),
-        "latency_s": {**percentiles(latency), "max": round(float(finite.max()), 3) if len(finite) else None},
+        "latency_s": {**percentiles(latency), "max": round(float(latency.max()), 3) if len(latency) else None},
         "promise": judge_promise(measured),
         "cost": {
             "executor_s": round(paid, 1),

@@ -67,7 +67,8 @@ def summarize_backfill(measured: RunMeasures) -> dict[str, Any] | None:
         `records`; `windows_differed`, `windows_corrected`, `windows_wrong` (None: not counted); `took_s` (wall seconds
         from order to end; None: never ordered) and `rps` (records replayed per second of them); `live_promise_kept`
         (over these seconds alone), `late_s` of `produced_s`, `late_share`; `latency_s`, live latency `beside` it and
-        `alone` (`p50`, `p99`, `n`); `executor_s`, those lent to it, summed; `highest_step` of relief.
+        `alone` (`p50`, `p99`, `n`; as `RunMeasures.latency_s`); `executor_s`, those lent to it, summed; `highest_step`
+        of relief.
 
     Raises:
         KeyError, models.contract.declared.TermsError: as `measure_backfill`.
@@ -127,12 +128,11 @@ def _late_seconds(measured: RunMeasures, begin: float, end: float) -> tuple[int,
 def _latencies(measured: RunMeasures, begin: float, end: float) -> dict[str, dict[str, Any]]:
     """Quantiles of live latency of what was produced beside the backfill, and of all else."""
     made_at = measured.run.produced["produced_at"].to_numpy(float)
-    latency, beside = measured.committed - made_at, (made_at >= begin) & (made_at < end)
+    latency, beside = measured.latency_s, (made_at >= begin) & (made_at < end)
     told = {}
     for name, those in (("beside", latency[beside]), ("alone", latency[~beside])):
-        finite = those[np.isfinite(those)]
-        quantiles = np.percentile(finite, [*LEVELS.values()]).round(3).tolist() if len(finite) else [None] * len(LEVELS)
-        told[name] = {**dict(zip(LEVELS, quantiles, strict=True)), "n": len(finite)}
+        quantiles = np.percentile(those, [*LEVELS.values()]).round(3).tolist() if len(those) else [None] * len(LEVELS)
+        told[name] = {**dict(zip(LEVELS, quantiles, strict=True)), "n": len(those)}
     return told
 
 

@@ -4,6 +4,7 @@ import json
 import re
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pipelines.demo.run import list_failures
@@ -66,6 +67,16 @@ def test_the_summary_says_what_the_backfill_is_known_to_have_come_to(filled):
     assert b["live_promise_kept"] and b["late_s"] == 0
     assert b["executor_s"] == pytest.approx(10, abs=1) and b["highest_step"] == "none"
     assert b["latency_s"]["beside"]["n"] + b["latency_s"]["alone"]["n"] == len(measured.run.produced)
+
+
+def test_live_records_that_were_never_committed_are_among_those_beside_the_backfill(filled):
+    _, _, measured = filled
+    told, made = measured.run.backfill, measured.run.produced["produced_at"].to_numpy()
+    beside = (made >= told.ordered_at) & (made < told.done_at)
+    stopped = replace(measured, committed=np.where(beside, np.inf, measured.committed))
+    before, after = (summarize_backfill(one)["latency_s"] for one in (measured, stopped))
+    assert after["beside"]["n"] == before["beside"]["n"] == beside.sum() and after["alone"] == before["alone"]
+    assert after["beside"]["p50"] >= measured.live_end - told.done_at > before["beside"]["p50"]
 
 
 def test_the_promise_stays_in_the_first_place_and_the_backfill_comes_next(summary):

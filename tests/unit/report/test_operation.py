@@ -110,3 +110,13 @@ def test_a_report_by_hand():
         "busy_core_s": 3.5, "moves_per_h": 1080.0, "error_of_bound": {"p50": 1.25, "most": 2.0},
     }  # fmt: skip
     assert describe_operation(replace(one, bound=None))["error_of_bound"] is None
+    wrong = replace(one, error=np.array([1.0, 0.5, 0.1]))
+    assert describe_operation(wrong)["error_of_bound"] == {"p50": 2.0, "most": np.inf}, "an exact claim that is wrong"
+
+
+def test_latency_of_a_query_that_stops_is_at_least_what_its_records_have_waited():
+    """Ten records, of which the last five, waiting for 5 to 1 s by the end, are never committed."""
+    made = np.arange(10.0)
+    committed = np.append(made[:5] + 2.0, np.full(5, np.inf))
+    one = Operation(10.0, made, committed, np.empty(0), [], np.zeros(10, bool), np.empty(0), {})
+    assert describe_operation(one)["latency_s"] == {"p50": 2.0, "p95": 4.55, "p99": 4.91}

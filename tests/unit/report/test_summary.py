@@ -2,6 +2,7 @@ import json
 import shutil
 from dataclasses import replace
 
+import numpy as np
 import pytest
 
 from pipelines.html.numbers import number_of
@@ -122,6 +123,23 @@ def test_a_record_that_was_never_committed_is_over_the_target(tmp_path):
     s = write_summary(tmp_path)
     assert s["unfinished"] == json.loads(lines[-1])["numInputRows"] > 0
     assert s["over_target_s"] > 0
+
+
+def test_records_that_were_never_committed_count_with_what_they_waited_by_the_end(tmp_path):
+    run_dir.write(tmp_path, seconds=40)
+    progress = tmp_path / "word_count.progress.jsonl"
+    lines = progress.read_text().splitlines()
+    whole = write_summary(tmp_path)["latency_s"]
+    progress.write_text("\n".join(lines[:-20]) + "\n")
+    s = write_summary(tmp_path)
+    found = s["latency_s"]
+    assert s["unfinished"] > 0 and found["n"] == whole["n"], "the quantiles are over every live record"
+    measured = measure_run(load_run(tmp_path))
+    never = np.isinf(measured.committed)
+    assert found["max"] == pytest.approx(
+        measured.live_end - measured.run.produced["produced_at"][never].min(), abs=1e-3
+    )
+    assert found["p95"] > whole["p95"] + 5 and found["max"] > whole["max"] + 10
 
 
 def test_a_restart_of_the_query_is_counted(tmp_path):
