@@ -29,10 +29,13 @@ MEANINGS = {
     ),
     "watermark_lag_s": ("Watermark lag", "s", "event time now less the query's watermark, at each commit of live load"),
     "memory_mb": ("Memory high-water", "MB", "of all processes together"),
-    "recovery_s": ("Recovery", "s", "from a lost executor or a restart to the end of the late seconds that follow it"),
+    "recovery_s": (
+        "Recovery", "s", "from a lost executor, or from the last commit before a restart (the first record after it, "
+        "if nothing came), to the end of the late seconds that follow it",
+    ),
     "live_recovery_s": (
         "Live latency after the replay", "s", "from its end until a second's slowest live record is no slower than "
-        "95 % of those before its order",
+        "95 % of those before its order, or to the end of live load if none is",
     ),
     "throughput_rps": ("Throughput", "records/s", "committed live records; mean, and the most in any 10 s"),
     "busy_core_s": ("Energy", "busy core-seconds", "run time of the query's tasks; what a core draws is not measured"),
@@ -57,12 +60,14 @@ class Operation:
         live_s: how long it took.
         made_s, committed_s: (N,) of the live records; inf for never.
         watermark_lag_s: (B,) at each commit of live load, NaN without a watermark.
-        failed_s: of lost executors, restarts and whatever else was done to it.
-        late: (S,) whether a second has a live record over the latency target.
+        failed_s: of lost executors, of the last sign before a restart, and of whatever else was done to it.
+        slowest_s: (S,) latency of the slowest live record that was made in a second; NaN where none was.
+        target_s: latency from which on a record is late.
         busy_s: (T,) run times of the query's tasks.
         asked: what one decision after another asks for, by control.
         memory_mb: most memory of all processes; None: not told.
-        live_recovery_s: as in `MEANINGS`; None: there was no replay.
+        live_recovery_s: as in `MEANINGS`; None: there was no replay, or no live record before its order or after its
+            end.
         error, bound: (W,) of approximate results, absolute error and half width of the bound; None: they are exact.
     """
 
@@ -71,7 +76,8 @@ class Operation:
     committed_s: Floats
     watermark_lag_s: Floats
     failed_s: Sequence[float]
-    late: NDArray[np.bool_]
+    slowest_s: Floats
+    target_s: float
     busy_s: Floats
     asked: Mapping[str, Sequence[Any]]
     memory_mb: float | None = None
@@ -93,7 +99,7 @@ def describe_operation(one: Operation) -> dict[str, Any]:
         "latency_s": _quantiles(np.minimum(one.committed_s, one.live_s) - one.made_s, p50=50, p95=95, p99=99),
         "watermark_lag_s": _quantiles(one.watermark_lag_s, p50=50, most=100),
         "memory_mb": one.memory_mb,
-        "recovery_s": max((_late_until(one.late, at) for at in one.failed_s), default=None),
+        "recovery_s": max((_late_until(one.slowest_s, one.target_s, at) for at in one.failed_s), default=None),
         "live_recovery_s": one.live_recovery_s,
         "throughput_rps": _throughput(one.committed_s, one.live_s),
         "busy_core_s": round(float(one.busy_s.sum()), 1),
@@ -114,11 +120,11 @@ def measure_operation(measured: RunMeasures) -> dict[str, Any]:
     during = (run.batches.committed >= run.start) & (run.batches.committed <= measured.live_end)
     clock_s = run.start + (run.batches.watermarks[during] - run.clock.at(run.start)) / run.clock.scale
     busy = run.tasks[run.tasks["end"].between(run.start, measured.live_end)]
-    late = (measured.seconds["latency_max_s"] > run.contract.latency_target_s).to_numpy()
     return describe_operation(Operation(
         live_s, made - run.start, measured.committed - run.start, run.batches.committed[during] - clock_s,
-        _failures(measured), late, (busy["end"] - busy["start"]).to_numpy(float), asked_of(measured.acts),
-        run.info.get("peak_memory_mb"), _live_recovery(measured, measured.committed - made),
+        _failures(measured), measured.seconds["latency_max_s"].to_numpy(float), run.contract.latency_target_s,
+        (busy["end"] - busy["start"]).to_numpy(float), asked_of(measured.acts), run.info.get("peak_memory_mb"),
+        _live_recovery(measured, measured.committed - made),
     ))  # fmt: skip
 
 
@@ -150,36 +156,46 @@ def _quantiles(values: Floats, **levels: float) -> dict[str, float | None]:
 
 
 def _failures(measured: RunMeasures) -> list[float]:
-    """Seconds at which a run lost an executor or began again."""
-    run = measured.run
-    lost = run.executors["removed"][lost_executors(measured)].tolist()
-    first_of_run = np.array([a != b for a, b in pairwise(run.batches.runs)], bool)
-    restarted = run.batches.started[1:][first_of_run]
-    return [at - run.start for at in [*lost, *restarted] if run.start <= at <= measured.live_end]
+    """Seconds at which a run lost an executor, or since which the query is missed that began again.
+
+    Nobody writes down when a query ended. It was there at its last commit, and no record that came since was committed.
+    """
+    run, made_at = measured.run, measured.run.produced["produced_at"].to_numpy(float)
+    found = [at - run.start for at in run.executors["removed"][lost_executors(measured)]]
+    for batch, (before, after) in enumerate(pairwise(run.batches.runs)):
+        if before != after and run.start <= run.batches.started[batch + 1] <= measured.live_end:
+            last = run.batches.committed[batch]
+            waiting = made_at[measured.committed > last]
+            found.append(max(last, run.start, waiting.min() if len(waiting) else last) - run.start)
+    return found
 
 
-def _late_until(late: NDArray[np.bool_], at_s: float) -> float:
-    """Seconds from a failure to the end of the late seconds that follow it; 0 where none does."""
-    soon = np.flatnonzero(late[int(at_s) : int(at_s + RELATED_S)])
+def _late_until(slowest_s: Floats, target_s: float, at_s: float) -> float:
+    """Seconds from a failure to the end of the late seconds that follow it; 0 where none does.
+
+    Seconds without a record are neither late nor the end of those that are.
+    """
+    late = np.flatnonzero(slowest_s > target_s)
+    soon = late[(late >= int(at_s)) & (late < int(at_s + RELATED_S))]
     if not len(soon):
         return 0.0
-    begin = int(at_s) + int(soon[0])
-    again = np.flatnonzero(~late[begin:])
-    return round(float(begin + again[0] if len(again) else len(late)) - at_s, 1)
+    quick = np.flatnonzero(slowest_s <= target_s)
+    until = quick[quick > soon[0]].min(initial=len(slowest_s))
+    return round(float(late[late < until][-1] + 1) - at_s, 1)
 
 
 def _live_recovery(measured: RunMeasures, latency: Floats) -> float | None:
-    """Seconds from the end of a run's replay until live records are as quick as without it; None without any."""
+    """Seconds from the end of a run's replay until live records are as quick as without it, or to the end of them."""
     told = measured.run.backfill
     if told is None or told.done_at is None or told.ordered_at is None:
         return None
     made_at = measured.run.produced["produced_at"].to_numpy(float)
     alone = latency[(made_at < told.ordered_at) & np.isfinite(latency)]
     after = measured.seconds["latency_max_s"].iloc[max(math.floor(told.done_at - measured.run.start), 0) :]
-    if not len(alone):
+    if not len(alone) or after.isna().all():
         return None
     quick = np.flatnonzero(after.to_numpy() <= np.percentile(alone, 95))
-    return float(quick[0]) if len(quick) else None
+    return float(quick[0] if len(quick) else len(after))
 
 
 def _throughput(committed_s: Floats, live_s: float) -> dict[str, float]:

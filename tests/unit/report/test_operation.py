@@ -71,9 +71,37 @@ def test_recovery_ends_with_the_late_seconds_that_follow_the_failure(measured):
     assert measure_operation(lost)["recovery_s"] == 0.0
     seconds.loc[50:54, "latency_max_s"] = 99.0
     assert measure_operation(lost)["recovery_s"] == 55 - 40.5
+    seconds.loc[[51, 53, *range(55, 80)], "latency_max_s"] = np.nan
+    assert measure_operation(lost)["recovery_s"] == 55 - 40.5, "a second without a record ends nothing"
     seconds.loc[50:54, "latency_max_s"] = 1.0
     seconds.loc[90:95, "latency_max_s"] = 99.0  # too late to be the failure's
     assert measure_operation(lost)["recovery_s"] == 0.0
+
+
+def test_a_restart_is_recovered_from_since_the_query_had_stopped(folder, measured, tmp_path):
+    """The batches from 60 to 110 s are missing, and those after them are of another run."""
+    (short := tmp_path / "run").mkdir()
+    for path in folder.iterdir():
+        (short / path.name).symlink_to(path)
+    name = next(path.name for path in folder.glob("*.progress.jsonl"))
+    lines, kept = (folder / name).read_text().splitlines(), []
+    for line, began in zip(lines, measured.run.batches.started - measured.run.start, strict=True):
+        if not 60 <= began < 110:
+            kept.append(line.replace("run-1", "run-2") if began >= 110 else line)
+    (short / name).unlink()
+    (short / name).write_text("\n".join(kept) + "\n")
+    again = measure_run(load_run(short))
+    start, target_s = again.run.start, again.run.contract.latency_target_s
+    stopped = max(again.run.batches.committed[again.run.batches.started < start + 60]) - start
+    late = np.flatnonzero(again.seconds["latency_max_s"] > target_s)
+    assert stopped < 61 and 100 < late[-1] < 110
+    assert measure_operation(again)["recovery_s"] == pytest.approx(late[-1] + 1 - stopped, abs=0.06)
+    # Where nothing came for long, the query was missed from the first record that it did not commit.
+    made = again.run.produced["produced_at"].to_numpy() - start
+    rest = ~((made > stopped - 5) & (made < 100))
+    resting = replace(again, committed=again.committed[rest], run=replace(again.run, produced=again.run.produced[rest]))
+    first = made[rest & (made > 100)].min()
+    assert measure_operation(resting)["recovery_s"] == pytest.approx(late[-1] + 1 - first, abs=0.06)
 
 
 def test_live_records_have_recovered_from_a_replay_once_they_are_as_quick_as_before_it(measured):
@@ -88,7 +116,7 @@ def test_live_records_have_recovered_from_a_replay_once_they_are_as_quick_as_bef
     seconds.loc[seconds.index % 3 != 1, "latency_max_s"] = np.nan
     assert measure_operation(found)["live_recovery_s"] == 9.0, "seconds without a record pass, too"
     seconds.loc[100:, "latency_max_s"] = 50.0
-    assert measure_operation(found)["live_recovery_s"] is None
+    assert measure_operation(found)["live_recovery_s"] == len(seconds) - 100, "they are slow to the end"
     seconds.loc[100:, "latency_max_s"] = np.nan
     assert measure_operation(found)["live_recovery_s"] is None
 
@@ -97,10 +125,9 @@ def test_a_report_by_hand():
     """Ten seconds, a record in each but the last, whose record is never committed; a failure at 3, late until 6."""
     made = np.arange(10.0)
     committed = np.append(made[:9] + 2.0, np.inf)
-    late = np.zeros(10, bool)
-    late[4:6] = True
+    slowest = np.where((made >= 4) & (made < 6), 5.1, 5.0)
     one = Operation(
-        10.0, made, committed, np.array([np.nan, 5.0, 9.0]), [3.0, 7.5], late, np.array([1.5, 2.0]),
+        10.0, made, committed, np.array([np.nan, 5.0, 9.0]), [3.0, 7.5], slowest, 5.0, np.array([1.5, 2.0]),
         {"executors": [2, 3, 3, 2], "replay_rps": [None, None, 5.0]}, 100,
         error=np.array([1.0, 0.5, 0.0]), bound=np.array([2.0, 0.25, 0.0]),
     )  # fmt: skip
@@ -118,5 +145,5 @@ def test_latency_of_a_query_that_stops_is_at_least_what_its_records_have_waited(
     """Ten records, of which the last five, waiting for 5 to 1 s by the end, are never committed."""
     made = np.arange(10.0)
     committed = np.append(made[:5] + 2.0, np.full(5, np.inf))
-    one = Operation(10.0, made, committed, np.empty(0), [], np.zeros(10, bool), np.empty(0), {})
+    one = Operation(10.0, made, committed, np.empty(0), [], committed - made, 5.0, np.empty(0), {})
     assert describe_operation(one)["latency_s"] == {"p50": 2.0, "p95": 4.55, "p99": 4.91}

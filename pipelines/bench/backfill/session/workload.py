@@ -202,7 +202,7 @@ def _operation(job: str, folder: Path, came: WorkloadRun, error: Any, bound: Any
     return {
         **describe_operation(Operation(
             live_s, sent.produced_at - began, committed - began, (batches.committed - batches.watermarks)[during],
-            [fault.at_s for fault, _ in came.carrier.done], (seconds["latency_max_s"] > TARGET_S).to_numpy(),
+            [fault.at_s for fault, _ in came.carrier.done], seconds["latency_max_s"].to_numpy(float), TARGET_S,
             (tasks["end"] - tasks["start"]).to_numpy(float), asked_of(decisions), round(came.memory_mb),
             error=error, bound=bound,
         )),
