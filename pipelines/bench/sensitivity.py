@@ -1,8 +1,9 @@
 """The contract's controller around two queues, told wrong numbers of them: what becomes of live records and a replay.
 
 The sensitivity analysis of the unified batch-stream runtime paper's workload section: the service rate told times a
-factor, selectivities likewise, and a model that is frozen before the workload shifts. Queues are M/M/1 in equilibrium,
-with a backlog where more comes than they serve.
+factor, selectivities likewise, and a model that is frozen before the workload shifts. Nothing learns in the loop: a
+model that is not frozen is told of the shift at once. Queues are M/M/1 in equilibrium, with a backlog where more comes
+than they serve.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ SHIFT_AT, BUSIER, SLOWER = 0.25, 1.25, 0.85
 
 
 class WrongNumbers(NamedTuple):
-    """What is told ÷ what is true: service rates, selectivities; and whether nothing is learned after the shift."""
+    """What is told ÷ what is true: service rates, selectivities; and whether the shift is never told."""
 
     rate: float = 1.0
     selectivity: float = 1.0
@@ -61,10 +62,10 @@ def measure_sensitivity() -> dict[str, Any]:
     """Run the loop with each wrong number, over all SEEDS.
 
     Returns:
-        `true` (told the truth), `rate` and `selectivity` by factor, and `learned` and `frozen`, where the workload
-        shifts: of each `late`, mean share of the late seconds, `finish_s` (mean; None: one did not end) and `finish`,
-        that ÷ the time when told the truth; `replayed`, mean share of the work that was done. `worst_late`, of
-        all factors from 0.85 to 1.15.
+        `true` (told the truth), `rate` and `selectivity` by factor, and where the workload shifts `learned` (told of it
+        at once) and `frozen`: of each `late`, mean share of the late seconds, `finish_s` (mean; None: one did not end)
+        and `finish`, that ÷ the time when told the truth; `replayed`, mean share of the work that was done.
+        `worst_late`, of all factors from 0.85 to 1.15.
     """
     true = _mean_of(WrongNumbers())
     rate = {f"{one:g}": _beside(_mean_of(WrongNumbers(rate=one)), true) for one in FACTORS}

@@ -13,7 +13,7 @@ def test_wrong_numbers_cost_what_they_should():
     assert few.late > 0.02 and few.replayed > true.replayed
 
 
-def test_a_frozen_model_replays_on_where_one_that_learns_gives_way():
-    learned, frozen = (run_loop(WrongNumbers(frozen=one), 0, shifted=True, hours=HOURS) for one in (False, True))
-    assert learned.replayed < frozen.replayed and learned.late <= frozen.late
+def test_a_frozen_model_replays_on_where_one_that_is_told_of_the_shift_gives_way():
+    told, frozen = (run_loop(WrongNumbers(frozen=one), 0, shifted=True, hours=HOURS) for one in (False, True))
+    assert told.replayed < frozen.replayed and told.late <= frozen.late
     assert run_loop(WrongNumbers(frozen=True), 0, hours=HOURS) == run_loop(WrongNumbers(), 0, hours=HOURS)
