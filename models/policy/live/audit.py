@@ -57,7 +57,7 @@ def audit_decisions(
     Args:
         lines: of JSON, a decision each, as they stand on the topic; in any order, of any jobs.
         contracts: by hash.
-        tolerance: largest relative difference of numbers; 0 on the platform that decided, 1e-9 on others.
+        tolerance: largest difference of floats, relative or absolute; 0 on the platform that decided, 1e-9 on others.
         agents: of learned policies; None: none is to be had.
 
     Raises:

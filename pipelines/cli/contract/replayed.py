@@ -33,7 +33,8 @@ def replay_recorded(
         typer.Argument(help="JSON lines: the topic decisions, one a line, or a control trace, header first."),
     ],
     tolerance: Annotated[
-        float, typer.Option(min=0.0, max=0.1, help="Relative difference allowed; give 1e-9 on another platform.")
+        float,
+        typer.Option(min=0.0, max=0.1, help="Difference allowed, relative or absolute; give 1e-9 on another platform."),
     ] = 0.0,
 ) -> None:
     """Make recorded decisions again of what they name, or every control of a trace; all must agree, to the last bit.

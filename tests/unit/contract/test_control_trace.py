@@ -9,7 +9,14 @@ from hypothesis import strategies as st
 
 from models.contract.signals import Signals
 from models.contract.state import begin
-from models.contract.trace import ControlTraceError, TraceDifference, header, replay, trace_line
+from models.contract.trace import (
+    ControlTraceError,
+    TraceDifference,
+    first_difference,
+    header,
+    replay,
+    trace_line,
+)
 from tests.fakes.shared_job import PATH, run_queue, shared_plan, shared_terms
 
 TERMS = shared_terms(lag={"max_ms": 900}, error={"s": {"eps_rel": 0.1, "pf": 0.01}}, fairness={"weights": {"a": 2}})
@@ -67,7 +74,7 @@ def test_the_first_difference_is_told_with_its_line(path):
             told = TraceDifference(10, ".".join(path), part[path[-1]], right)
     changed = [json.dumps(line) for line in lines]
     assert replay(changed) == told
-    assert (replay(changed, tolerance=1e-9) is None) is (right != 0)
+    assert replay(changed, tolerance=1e-9) is None, "also of a zero"
 
 
 def test_a_difference_is_found_down_to_the_tolerance():
@@ -77,6 +84,21 @@ def test_a_difference_is_found_down_to_the_tolerance():
     changed = [json.dumps(line) for line in lines]
     assert right != 0 and replay(changed, tolerance=1e-9) == TraceDifference(10, "predicted.f", other, right)
     assert replay(changed, tolerance=1e-5) is None
+
+
+def test_numbers_near_zero_are_compared_by_their_difference():
+    assert first_difference({"g": 0.0}, {"g": 1e-17}, 0.0) == ("g", 0.0, 1e-17)
+    assert first_difference({"g": 0.0}, {"g": 1e-17}, 1e-9) is None
+    assert first_difference({"g": 0.0}, {"g": 1e-8}, 1e-9) == ("g", 0.0, 1e-8)
+
+
+def test_what_was_learned_of_the_response_is_compared_to_the_bit_alone():
+    lines = [json.loads(line) for line in LINES]
+    right = lines[9]["response"]["weights"][0]
+    lines[9]["response"]["weights"][0] = other = right + 1e-3
+    changed = [json.dumps(line) for line in lines]
+    assert replay(changed) == TraceDifference(10, "response.weights.0", other, right)
+    assert replay(changed, tolerance=1e-9) is None
 
 
 def test_other_signals_are_found_in_what_follows_from_them():
