@@ -111,7 +111,11 @@ def test_what_is_stated_is_printed(tmp_path):
     named = ("busy at most", "watermark at most", "memory 10 bytes", "recall of near")
     assert len(unmeasured) == len(named) and all(any(name in line for line in unmeasured) for name in named)
     undone = re.findall(r"^ *(.+) \(not of a running job", shown, re.MULTILINE)
-    assert undone[:3] == ["priorities: live 100, maintenance 40, replay 10", "shares of tenants: log", "seed of sampling: 7"]
+    assert undone[:3] == [
+        "priorities: live 100, maintenance 40, replay 10",
+        "shares of tenants: log",
+        "seed of sampling: 7",
+    ]
     assert [line.split()[0] for line in undone[3:]] == ["3", "6"], "of the ladder's steps"
     assert [line.split()[0] for line in shown.splitlines() if "(passed over" in line] == ["2"]
 
