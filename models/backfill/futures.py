@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -69,17 +70,31 @@ class Futures:
     def replay_rps(self, extra: Integers) -> Floats:
         """Return (..., S, K) replayed records/s that (..., K) extra executors leave room for, live records first.
 
-        Executors that are added when a step begins work once their lead time is over, at the latest in the next step.
+        Executors that are added when a step begins work once their lead time is over, at the latest in the next step,
+        and several of them one turn after the other, where they start in turns.
         The replay reads where enough is left; one that has not begun waits for more, and has a slow start.
         """
-        slots = self.fleet.worth[self.executors(extra)]
+        executors = self.executors(extra)
+        slots = self.fleet.worth[executors]
         before = np.empty_like(slots)
         before[..., 1:], before[..., 0] = slots[..., :-1], self.fleet.worth[self.running]
-        late = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
-        slots = slots - np.maximum(slots - before, 0.0) * late
+        slots = slots - np.maximum(slots - before, 0.0) * self._late(executors)
         served, live = slots * self.slot_rps[:, None], np.maximum(self.live, self.high_rps)
         rps = self.climb.admitted_rps(self._begun_s(served, live), self.step_s, served, live) / self.cost[:, None]
         return self.reached * np.minimum(rps, self.most_rps) * self._is_enough(GOING_FREE, served, live)
+
+    def _late(self, executors: Integers) -> Floats:
+        """(..., S, K) or (S, 1) share of a step that those of (..., S, K) executors that are added in it are away."""
+        if not self.fleet.in_turns:
+            one: Floats = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
+            return one
+        added = np.maximum(np.diff(executors, axis=-1, prepend=self.running), 0)
+        late: Floats = self._away[np.arange(len(self._away))[:, None], added]
+        return late
+
+    @cached_property
+    def _away(self) -> Floats:
+        return self.fleet.share_away(self.lead_s / self.step_s)
 
     def _begun_s(self, served: Floats, live: Floats) -> Floats:
         """(K,) or (..., S, K) seconds at the end of each step since the replay's first batch was begun, 0 before it."""

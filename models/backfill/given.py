@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from configs.errors import FinalError
 from models.contract.service_rate import ServiceRate
 from models.policy.core.capacity import Floats
+from models.policy.planners.turns import turns_of
 
 
 class BackfillPlanError(FinalError, ValueError):
@@ -51,6 +52,8 @@ class Fleet:
         least, most: bounds of their number, `most` at most N.
         lead_s: (Q,) quantiles of the seconds from a request until executors work, at levels (i + 0.5)/Q.
         price: of an executor-hour, in any currency.
+        growth, step_up: exponent by which `lead_s` grows with the executors that start at once, and most that may; they
+            start in turns (`policy.planners.turns`).
 
     Raises:
         BackfillPlanError: the bounds are not 1 ≤ least ≤ most ≤ N, or a lead time is negative or infinite.
@@ -61,6 +64,8 @@ class Fleet:
     most: int
     lead_s: Floats
     price: float = 1.0
+    growth: float = 0.0
+    step_up: float = math.inf
 
     def __post_init__(self) -> None:
         if not 1 <= self.least <= self.most < len(self.worth):
@@ -71,9 +76,29 @@ class Fleet:
         if not (len(self.lead_s) and np.isfinite(self.lead_s).all() and (self.lead_s >= 0).all()):
             raise BackfillPlanError(f"lead_s={self.lead_s}: finite seconds of at least 0 are expected")
 
+    @property
+    def in_turns(self) -> bool:
+        """Whether executors may slow each other's start down, or few may start at once."""
+        return self.growth > 0 or math.isfinite(self.step_up)
+
     def with_most(self, most: int) -> Fleet:
         """Return the same fleet with another upper bound."""
-        return Fleet(self.worth, self.least, most, self.lead_s, self.price)
+        return replace(self, most=most)
+
+    def share_away(self, leads: Floats) -> Floats:
+        """Return the share of a step that 0 to `most` executors which are asked for at its beginning are still away.
+
+        Args:
+            leads: (S,) lead time of one, in steps.
+
+        Returns:
+            (S, most + 1), the mean of those that are asked for; whoever takes longer is there in the next step.
+        """
+        found = np.zeros((len(leads), self.most + 1))
+        for many in range(1, self.most + 1):
+            turns = turns_of(many, self.growth, self.step_up)
+            found[:, many] = sum(size * np.minimum(waits * leads, 1.0) for size, waits in turns) / many
+        return found
 
 
 @dataclass(frozen=True)

@@ -106,7 +106,7 @@ class Correction:
         self.told = replace(
             self.told, records=order.records, ordered_at=order.wall_time, plan=made.sentence, planned_at=made.done_at
         )
-        how = made.sentence or f"{describe_order(order)}, with all executors at once: {made.why}"
+        how = made.sentence or f"{describe_order(order)}, with {order.schedule[0][1]} more of its executors: {made.why}"
         self._notes.put(f"backfill ordered: {how}, due {due_at - order.wall_time:.0f} s from now")
         return order
 

@@ -14,9 +14,10 @@ from models.policy.live.evaluation import evaluate, most_of_use, with_clock_set_
 from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
+from models.policy.live.unseen import keep_unseen, running_unseen
 from models.policy.replays.control import decide_rate
-from models.policy.replays.executors import add_executors, kept_running, with_replays
-from models.policy.replays.relief import keep_for_relief, with_relief
+from models.policy.replays.kept import with_asked
+from models.policy.replays.total import ask_in_all
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
@@ -175,14 +176,13 @@ class Scaler:
             "promise": memory.account.standing(Promise.of(self.contract), memory.time_scale),
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
-        standing, most = None if memory.standing is None else memory.standing.executors, seen.most(contract)
+        standing = None if memory.standing is None else memory.standing.executors
         has = memory.executors or seen.executors, made.executors, standing
         replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, *has)
-        executors, reason, codes = with_replays(made.executors, made.reason, made.codes, rate.inputs, most)
+        wanted = made.executors, made.reason, made.codes, rate.inputs, rate.relief
+        executors, reason, codes, added = ask_in_all(*wanted, seen, contract)
         if rate.inputs is not None:
-            inputs["replay"] = {**rate.inputs, "added": executors - made.executors}
-        executors, reason, codes = with_relief(executors, reason, codes, rate.relief, most)
-        memory = memory if replay is memory.replay else dataclasses.replace(memory, replay=replay)
+            inputs["replay"] = {**rate.inputs, "added": added}
         if rate.relief is not None:
             inputs["relief"] = rate.relief
         if self.granted is not None:
@@ -192,6 +192,9 @@ class Scaler:
                 memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, contract.executors, now)
                 decided = made.executors, seen.target, executors, reason, codes
                 executors, reason, codes = with_grant(*decided, inputs["pool"])
+        if rate.inputs is not None:  # else nothing adds to what the policy asks for
+            replay = with_asked(replay, executors, has[0] if standing is None else standing, now)
+        memory = memory if replay is memory.replay else dataclasses.replace(memory, replay=replay)
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": memory.batches.busy}
         return memory, self._record(
             memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=executors,
@@ -211,13 +214,9 @@ class Scaler:
             return None
         reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
         most = most_of_use(memory, self.contract)
-        standing = None if memory.standing is None else memory.standing.executors
-        running = kept_running(memory.executors or 0, standing)
         if self.granted is not None and self._acts(memory):
-            most = min(most, memory.target + room_for_replays(self.granted, memory.target, running))
-        asked, soon = memory.replay.executors_asked, memory.replay.executors_soon(most)
-        wanted, reason = add_executors(memory.target, reason, asked, most, soon, running)
-        wanted, reason = keep_for_relief(wanted, reason, memory.replay, standing, most)
+            most = min(most, memory.target + room_for_replays(self.granted, memory.target, running_unseen(memory)))
+        wanted, reason = keep_unseen(memory, reason, self.contract, most, now)
         return self._record(
             memory, now, id=now, policy=self.policy, executors=wanted, reason=reason,
             codes=["hold", "no_metrics"], inputs={"metric_wall_time": memory.metric_at}, expected={},

@@ -19,7 +19,7 @@ from models.contract.terms import LIVE, Terms
 from models.policy.core.capacity import Floats, speed_table
 from models.policy.core.rate_spread import rate_deviation, slot_quantile
 from models.policy.core.sustained import sustained_rates
-from models.policy.live.learned_lead import LONGEST_S, LearnedLead
+from models.policy.live.learned_lead import LONGEST_S, LearnedLead, lead_quantiles
 from models.policy.live.memory import Memory
 from models.policy.replays.level import MOST_LEVEL
 
@@ -78,7 +78,7 @@ class StepGrid:
 
 
 def lead_times(known: KnownJob) -> Floats:
-    """Return (LEADS,) quantiles of the seconds until an executor that is asked for works."""
+    """Return (LEADS,) quantiles of the seconds until an executor that is asked for alone works."""
     lead = LearnedLead.under(known.memory.lead, known.contract.planning).lead
     busy = known.memory.batches.busy or 0.0
     levels = (np.arange(LEADS) + 0.5) / LEADS
@@ -144,7 +144,11 @@ def surroundings(
     own = max(1 - memory.model.overhead_s / contract.batch_s, 0.1) / memory.model.per_record_s
     slot = SlotRate(slot_rps(MOST_LEVEL), min(rate_deviation(memory.scatter), 1.9), own)
     held = contract.planning.static_executors if known.policy == FIXED else bounds.min
-    fleet = Fleet(worth, min(max(held, 1), bounds.max), bounds.max, lead_times(known))
+    growth = lead_quantiles(memory.lead, contract, memory.batches.busy or 0.0)["growth"]
+    fleet = Fleet(
+        worth, min(max(held, 1), bounds.max), bounds.max, lead_times(known), growth=growth,
+        step_up=contract.planning.step_up,
+    )  # fmt: skip
     rate = sum(memory.arrivals) / len(memory.arrivals)
     outlook = issued.outlook(now_s, rate, grid.looked_at, grid.step_s)
     climb, running = Climb.admitted(terms.interval_s, slot_rps), min(memory.executors, len(worth) - 1)

@@ -17,8 +17,7 @@ from models.policy.core.policy import Policy
 from models.policy.live.granted import with_grant
 from models.policy.live.plan import make_plan
 from models.policy.received.observation import Observation
-from models.policy.replays.executors import with_replays
-from models.policy.replays.relief import with_relief
+from models.policy.replays.total import ask_in_all
 from models.policy.rules.fixed import Timetable
 
 Contracts = Mapping[str, Contract]
@@ -108,7 +107,6 @@ def replay_decision(
     else:
         policy = build_policy_at(decision["policy"], contract, seen.now_s, seen.job_s, seen.scale, steered)
     _, made = make_plan(seen, contract, policy)
-    most = seen.most(contract)
-    executors, reason, codes = with_replays(made.executors, made.reason, made.codes, inputs.get("replay"), most)
-    executors, reason, codes = with_relief(executors, reason, codes, inputs.get("relief"), most)
-    return with_grant(made.executors, seen.target, executors, reason, codes, inputs.get("pool"))
+    logged = inputs.get("replay"), inputs.get("relief")
+    asked = ask_in_all(made.executors, made.reason, made.codes, *logged, seen, contract)
+    return with_grant(made.executors, seen.target, *asked[:3], inputs.get("pool"))

@@ -122,3 +122,12 @@ def plan_turns(missing: Floats, growth: Floats | float, step_up: float, lead_s: 
     size = np.maximum(at_once(missing, growth, step_up), 1.0)
     seconds = np.maximum(TURN * lead_s * size**growth, 1e-9)
     return Turns(np.maximum(np.ceil(missing / size), 1.0), size, seconds)
+
+
+@lru_cache(maxsize=1024)
+def turns_of(missing: int, growth: float, step_up: float) -> tuple[tuple[float, float], ...]:
+    """Return (executors, lead times of one until these work) of each turn in which so many missing ones start."""
+    turns = plan_turns(np.array([float(missing)]), growth, step_up, 1.0)
+    many, size, seconds = (float(np.max(part)) for part in turns)
+    sizes = [min(size, missing - turn * size) for turn in range(int(many))]
+    return tuple((each, turn * seconds + size**growth) for turn, each in enumerate(sizes))

@@ -99,7 +99,7 @@ def decide_rate(
     inputs: dict[str, Any] = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
         "executors": control.executors, "executors_soon": control.executors_soon(contract.executors.max),
-        "controller": VERSION,
+        "controller": VERSION, "standing": standing, "raised_s": control.total_raised_s(seen.now_s),
     }  # fmt: skip
     if control.replays:
         of_each = {
@@ -107,7 +107,7 @@ def decide_rate(
             for n in numbers_to_weigh(live, control.executors, contract.executors.max)
         }
         weighed = weigh_executors(terms, plan, state, signals, _left(control, control.replays), of_each)
-        inputs |= {"publishing": control.publishing, "weighed": weighed, "standing": standing}
+        inputs |= {"publishing": control.publishing, "weighed": weighed}
         inputs["may_begin"] = control.may_begin
         of_use = executors_of_use(weighed, live, control.executors, control.publishing, contract.executors.max)
         control = replace(control, of_use=of_use)

@@ -36,6 +36,20 @@ def test_the_rest_goes_to_the_replay_and_a_new_executor_works_from_its_lead_time
     assert hours.tolist() == pytest.approx([0, 200 / 3600])
 
 
+def test_executors_that_start_in_turns_come_one_after_the_other_and_later_than_a_step_in_the_next():
+    turns = replace(known(most=8, lead=40.0), fleet=replace(known(most=8).fleet, growth=1.0))
+    # One comes after 40 of 100 s, the next after 70 s, the others after the step.
+    for extra, first in ((1, 60), (2, 60 + 30), (4, 60 + 30)):
+        done = replayed(turns, np.full(4, extra))[0]
+        assert done[:2].tolist() == pytest.approx([0, 5_000 + 100 * first])
+        assert done[2] - done[1] == pytest.approx(5_000 + 10_000 * extra)
+    few = replace(turns, fleet=replace(turns.fleet, growth=0.0, step_up=2.0))
+    assert replayed(few, np.full(4, 3))[0, 1] == pytest.approx(5_000 + 100 * (60 + 60 + 30))
+    at_once = replace(turns, fleet=replace(turns.fleet, growth=0.0))
+    assert replayed(at_once, np.full(4, 4))[0, 1] == pytest.approx(5_000 + 100 * 4 * 60)
+    assert turns.fleet.with_most(5).in_turns and not at_once.fleet.in_turns
+
+
 def climbing(start_s, reading_s, stages=((1.0, 1.0),)):
     """As `known`, with a load that falls after two steps, and a replay that climbs in stages of 20 s."""
     falling = replace(known(), live=np.array([[150.0, 150, 50, 50]]), held=np.array([[2, 2, 1, 1]]))

@@ -64,6 +64,16 @@ def test_what_is_to_be_done_by_a_deadline_is_planned_to_be_published_by_then():
     assert look_again(sent, now._replace(now_s=NOW + HOUR - PUBLISHED_S + 1)) is None  # nothing more is read in time
 
 
+def test_a_plan_knows_by_how_much_starts_slow_each_other_down_and_how_many_may_be_made_at_once():
+    now = moment()
+    grid = grid_until(now.known, HOUR)
+    planning = now.known.contract.planning.model_copy(update={"start_growth": 1.0, "max_step_up": 2})
+    shared = replace(now.known, contract=now.known.contract.model_copy(update={"planning": planning}))
+    apart, turns = (surroundings(known, NOW, grid).fleet for known in (now.known, shared))
+    assert (apart.growth, apart.step_up, turns.growth, turns.step_up) == (0.0, np.inf, 1.0, 2)
+    assert turns.lead_s.tolist() == apart.lead_s.tolist()
+
+
 def test_in_a_replayed_trace_the_schedule_is_in_trace_time():
     clock = Clock(NOW - 1000, 1.4e9, 200.0)
     now = moment(clock)

@@ -1,6 +1,7 @@
 """The correction in a run's live day: when its backfill is ordered, what is kept of it, and what its failure does."""
 
 import time
+from dataclasses import replace
 
 import pytest
 
@@ -86,11 +87,11 @@ def test_the_hour_is_ordered_once_all_of_it_has_come_and_followed_to_its_end(wor
     assert due_at == told.planned_at == pytest.approx(clock.wall_start + 24 * 3600 / 200) and told.plan == ""
     assert (order.task_s, order.sure, order.by) == (2.0, 0.9, pytest.approx(clock.at(due_at), abs=1e-3))
     assert order.cost == pytest.approx(18 / (18 + slack_s), abs=1e-3)
-    assert [count for _, count in order.schedule] == [7]  # no forecast reaches it: all executors at once
+    assert [count for _, count in order.schedule] == [7]  # no forecast reaches it: all that start at once
     assert [said["done"] for said in told.progress] == [0, 300, 1200, 1200]
     assert told.begun_at == told.progress[1]["wall_time"] and told.done_at == told.progress[-1]["wall_time"]
     notes = correction.notes()
-    assert "ordered" in notes[0] and "with all executors at once: " in notes[0]
+    assert "ordered" in notes[0] and "with 7 more of its executors: " in notes[0]
     assert any("nothing is heard" in note for note in notes) and any("planned anew" in note for note in notes)
     assert "done" in notes[-1]
     assert correction.notes() == []
@@ -163,6 +164,16 @@ def test_what_can_be_planned_is_ordered_with_its_schedule_and_the_time_for_its_p
     )
     assert (refused.sentence, refused.done_at) == ("", planned_job.NOW + 3600) and "nothing was heard" in refused.why
     assert [count for _, count in refused.order.schedule] == [7]
+
+
+def test_where_executors_share_a_computer_one_is_asked_for_if_there_is_no_plan():
+    moment, order = planned_job.moment(), planned_job.order(by=planned_job.NOW + 3600, sure=0.9)
+    for stated, count in (({"start_growth": 1.0}, 1), ({"max_step_up": 2}, 2), ({"start_growth": 0.3}, 7)):
+        planning = planned_job.CONTRACT.planning.model_copy(update=stated)
+        contract = planned_job.CONTRACT.model_copy(update={"planning": planning})
+        late = moment._replace(known=replace(moment.known, contract=contract), now_s=planned_job.NOW + 3400)
+        made = plan_correction(order, "UTC", planned_job.NOW + 3600, late)
+        assert made.why and [many for _, many in made.order.schedule] == [count]
 
 
 def test_nothing_is_corrected_where_nothing_is_withheld():

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy.planners.turns import TURN, at_once, pace_s, plan_turns, starts_at_once
+from models.policy.planners.turns import TURN, at_once, pace_s, plan_turns, starts_at_once, turns_of
 
 
 def test_how_many_at_once_are_soonest_of_use_by_hand():
@@ -67,3 +67,10 @@ def test_a_single_turn_asks_for_what_it_needs(missing, growth, lead_s):
     turns = plan_turns(np.array([float(missing)]), growth, math.inf, lead_s)
     assert turns.many[0] * turns.size[0] >= missing and turns.seconds > 0
     assert turns.first([np.array([3.0])]).tolist() == [3.0]
+
+
+def test_when_several_that_are_asked_for_at_once_work():
+    assert turns_of(3, 0.0, math.inf) == ((3, 1.0),)
+    assert turns_of(3, 1.0, math.inf) == ((1, 1.0), (1, 1 + TURN), (1, 1 + 2 * TURN))
+    assert turns_of(5, 0.0, 2.0) == ((2, 1.0), (2, 1 + TURN), (1, 1 + 2 * TURN))
+    assert turns_of(4, 0.5, math.inf) == ((4, 2.0),)
