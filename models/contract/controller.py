@@ -150,7 +150,8 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
     controls = Controls(
         replay.rps, live_rps, credits.maintenance, error_share(terms, state.controls.theta, relief.step),
         executors_asked(
-            terms, plan, known.operators, known.high_rps, known.executors, worst, state.controls.executors
+            terms, plan, known.operators, known.high_rps, known.executors, worst, state.controls.executors,
+            bool(seen.starting),
         ) if relief.step >= ReliefStep.CAPACITY else None,
         terms.shed.max_fraction if relief.step >= ReliefStep.SHED else 0.0,
         QUANTUM_UNDER_PRESSURE if relief.step else 1.0, credits, rows,

@@ -122,10 +122,13 @@ def executors_asked(
     executors: int | None,
     worst: float | None,
     asked: int | None,
+    starting: bool = False,
 ) -> int | None:
     """Return the executors with which live records alone leave every operator its margin.
 
-    While a hard limit is violated it is at least one more than run; else at least as many as are asked for now.
+    While a hard limit is violated it is at least one more than run, once those that were asked for have come and shown
+    what they bring: their first tasks make live records late, which another start would not mend. Else it is at least
+    as many as are asked for now.
 
     Args:
         terms: with the limits that the margins come from.
@@ -135,6 +138,7 @@ def executors_asked(
         executors: that run; None: unknown.
         worst: ratio of a measured value to its hard limit; None: unread.
         asked: executors that are asked for now; None: none.
+        starting: whether executors are under way, or have just come.
 
     Returns:
         None where no number is enough.
@@ -146,7 +150,8 @@ def executors_asked(
         for name, one in operators.items()
     ]
     enough = [count for count in needed if count is not None]
-    least = (executors or 0) + 1 if worst is not None and worst > 1 else asked or 0
+    violated, awaited = worst is not None and worst > 1, starting or (asked or 0) > (executors or 0)
+    least = (executors or 0) + 1 if violated and not awaited else asked or 0
     return max([*enough, least]) if len(enough) == len(needed) else None
 
 

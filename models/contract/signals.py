@@ -99,6 +99,7 @@ class Signals(Declared):
         tenants: live source records/s that each asks for.
         executors: that run.
         changed: whether plan or executors changed, or the query restarted, within the interval.
+        starting: whether executors are under way, or came so lately that what they bring is not seen; None: not known.
     """
 
     time_s: float
@@ -118,6 +119,7 @@ class Signals(Declared):
     tenants: Mapping[str, NotNegative] = field(default_factory=dict)
     executors: Count | None = None
     changed: bool = False
+    starting: bool | None = None
 
 
 def clean_signals(signals: Signals) -> Signals:

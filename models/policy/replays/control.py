@@ -87,6 +87,7 @@ def decide_rate(
     reading = replace(reading, replay_ratio=cost)
     control = replace(control, arrived=control.arrived.then(seen.arrival_rps))
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
+    signals = replace(signals, starting=_is_starting(control, seen, executors, standing) or None)
     left, had = certainly_left(terms, plan, state, signals), state
     if left is not None:
         may_begin = _that_may_begin(control, signals, left, reading, seen.ahead)
@@ -149,6 +150,11 @@ def _signals(
         latency_ms=interval_latencies(terms, control.latency_s, control.batches, waits),
         operators={terms.name: reading}, executors=executors,
     )  # fmt: skip
+
+
+def _is_starting(control: ReplayControl, seen: Observation, executors: int, standing: int | None) -> bool:
+    raised_s = control.total_raised_s(seen.now_s)
+    return (standing or 0) > executors or (raised_s is not None and raised_s < (seen.lead_s or 0.0))
 
 
 def _that_may_begin(

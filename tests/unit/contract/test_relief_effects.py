@@ -109,6 +109,10 @@ def test_executors_are_asked_for_live_records_and_their_margin():
         assert [executors_asked(terms, plan, known, 100.0, now, worst, 6) for now in (4, 5, 6)] == [6, 6, 6]
         assert executors_asked(terms, plan, known, 600.0, 6, worst, 6) == 9
         assert executors_asked(terms, plan, known, 100.0, 9, worst, None) == 4
+    # Those that were asked for are waited for, and what they bring.
+    assert [executors_asked(terms, plan, known, 100.0, now, 1.3, 4) for now in (3, 4)] == [4, 5]
+    assert [executors_asked(terms, plan, known, 100.0, now, 1.3, 4, starting=True) for now in (3, 4)] == [4, 4]
+    assert executors_asked(terms, plan, known, 600.0, 4, 1.3, 4, starting=True) == 9
     # A twentieth is more than 230 records/s there: of what they will serve, not of what those that run do.
     assert [executors_asked(terms, plan, known, 9400.0, now, 1.1, None) for now in (1, 10, 90)] == [99, 99, 99]
 

@@ -120,6 +120,25 @@ def test_near_its_limit_a_job_asks_for_no_further_executors_and_leaves_the_ladde
     assert all(replay_decision(one, known) == (one["executors"], one["reason"], one["codes"]) for one in made.logged)
 
 
+def test_what_a_start_makes_late_is_answered_by_no_further_start():
+    contract = HELD.model_copy(update={"executors": Executors(min=1, max=8)})
+    made, known = Life(contract), {contract.hash: contract}
+    made.lasts(CALM, 3.0, 20.0)
+    while made.steps()[-1] < 4:
+        last = made.lasts(1, 30.0, 20.0)
+    assert last["executors"] == 3
+    begun, planned_s = made.now, last["inputs"]["lead"]["planned_s"]
+    made.lasts(6, 30.0, 20.0)
+    while made.logged[-1]["executors"] == 3:
+        made.lasts(1, 30.0, 20.0, executors=3)
+    interval_s = HELD.backpressure.interval_s
+    assert made.logged[-1]["executors"] == 4 and planned_s <= made.now - begun <= planned_s + interval_s
+    for one in made.logged:
+        assert replay_decision(one, known) == (one["executors"], one["reason"], one["codes"])
+        asks = one["inputs"].get("relief", {"executors": None})["executors"]
+        assert recompute_interval(one["inputs"]["replay"]).controls.executors == asks
+
+
 def test_what_was_decided_follows_from_what_was_logged(life):
     known = {HELD.hash: HELD}
     for one in life.logged:
