@@ -39,6 +39,7 @@ class OrderedJob:
         replay_rps: records per wall second that its replays may read together, as decided last; None: nobody decides.
         may_begin: replays that may read their first batch with it; None: all may.
         record_s: run time of the heaviest stage's tasks for each record of a batch; None before one is known.
+        batch_s: what its live query's newest batch of records took, seconds; 0 before one, and where another runs it.
     """
 
     name: str
@@ -55,6 +56,7 @@ class OrderedJob:
     replay_rps: float | None = None
     may_begin: frozenset[str] | None = None
     record_s: float | None = None
+    batch_s: float = 0.0
 
     @property
     def time(self) -> Clock:

@@ -147,7 +147,7 @@ class Observer:
         self._publish(batch, stages, latency, waiting, told)
 
     def _time(self, batch: Batch) -> None:
-        """Note how long it is from batch to batch; one without records tells nothing of those with.
+        """Note how long a batch takes, and from batch to batch; one without records tells nothing of those with.
 
         It grows to what has passed by the steady clock at most: where a wall clock is set forward by an hour, the next
         batch of a query that is held back would read what comes in that hour.
@@ -155,6 +155,7 @@ class Observer:
         began, now = batch.finished - batch.batch_s, time.monotonic()
         if batch.rows:
             self._job.batches, self._job.rows = self._job.batches + 1, batch.rows
+            self._job.batch_s = batch.batch_s
         if batch.rows and self._began is not None:
             passed_s = max(now - self._timed_at, self._job.period_s)
             self._job.period_s = min(max(began - self._began, batch.batch_s), passed_s)

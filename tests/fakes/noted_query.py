@@ -14,7 +14,7 @@ class NotedQuery:
             raise RuntimeError(self.fails)
         return self.over
 
-    def admit(self, rps, may_begin=True):
+    def admit(self, rps, may_begin=True, live_s=0.0):
         self.rates.append(rps)
 
     def measured(self):

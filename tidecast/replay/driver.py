@@ -142,7 +142,7 @@ class Replays:
             query.admit(0.0)
             self._say(order, query, "paused", 0.0, "as ordered")
         else:
-            query.admit(rps, self._free)
+            query.admit(rps, self._free, self._job.batch_s)
             state = "running" if rps > 0 and query.newest is not None else "waiting"
             self._say(order, query, state, rps, why_none(self._job, rps))
 

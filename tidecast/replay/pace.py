@@ -14,8 +14,8 @@ SAVE_S = 10.0
 and tasks from live records, so few large ones cost less than many small ones. With half of that the taxi day's replay
 took a third longer; bursts, which a batch that is under way goes on beside, cost live records less."""
 APART_S = 5.0
-"""Seconds from the start of a batch to that of the next one that are enough, however long it took: small ones, back to
-back, kept live batches at half as long again, where large ones did not."""
+"""Seconds from the start of a batch to that of the next one that are enough where live batches leave pauses, however
+long it took: small ones, back to back, kept live batches at half as long again, where large ones did not."""
 WORTH = 4
 """Records of each partition that a batch reads, the first one among them: for fewer it is not worth its tasks."""
 FIXED = 0.3
@@ -100,12 +100,17 @@ def rows_per_batch(
     return max(int(min(max(rps * SAVE_S, worth), short, grown)), worth if split else partitions, partitions)
 
 
-def apart_s(batch_s: float) -> float:
+def apart_s(batch_s: float, live_s: float = 0.0) -> float:
     """Return the seconds from the start of a batch that took so many until the next one may begin.
 
-    What it took is left to live records then, but no more than that APART_S come together.
+    What it took is left to live records then, but no more than that APART_S come together, or one batch of theirs goes
+    by: on a slow computer a small batch takes as long as a large one, and none of theirs would be without one.
+
+    Args:
+        batch_s: what it took.
+        live_s: what a batch of live records takes where these leave no pause; else 0.
     """
-    return max(batch_s, min(2 * batch_s, APART_S))
+    return batch_s + min(batch_s, max(APART_S - batch_s, live_s))
 
 
 def most_owed(rps: float, worth: int, left: int) -> float:

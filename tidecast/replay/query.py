@@ -53,7 +53,7 @@ class ReplayQuery:
         self._worth = self._unit * (1 if order.table else WORTH)
         self._rps = 0.0
         self._debt, self._reached, self._paid_at = Debt(), Reached(), time.monotonic()
-        self._patience, self._in_vain = Patience(), False
+        self._patience, self._in_vain, self._live_s = Patience(), False, 0.0
 
     def poll(self) -> bool:
         """Read what its batches tell; return whether all of the range is committed.
@@ -79,17 +79,19 @@ class ReplayQuery:
             raise RuntimeError(f"its query has ended before the range was read: {failure or 'it was stopped'}")
         return False
 
-    def admit(self, rps: float, may_begin: bool = True) -> None:
+    def admit(self, rps: float, may_begin: bool = True, live_s: float = 0.0) -> None:
         """Let it read so many records per wall second from its next batch on; 0 pauses it.
 
         Args:
             rps: records per wall second.
             may_begin: whether live records leave room for a batch now; else it waits as long as `Patience` has it.
+            live_s: what the newest batch of live records took.
 
         Raises:
             tidecast.spark.admission.AdmissionError: its source takes no limit.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
+        self._live_s = live_s
         if not self._admission.sources():
             return  # its first batch is being planned; it reads as little as `replay_stream` says
         split = self._pace is not None and self._pace.was_split(self._order.task_rows)
@@ -157,10 +159,11 @@ class ReplayQuery:
         self._debt.owe(batch.rows, self._rps, batch.batch_s)
         self._reached.allow(self._rps, now - self._paid_at)
         self._reached.end(batch.rows)
+        beside_s = self._live_s if self._in_vain else 0.0  # what waits for a pause leaves live batches alone until then
         self._patience, self._in_vain = self._patience.after(self._in_vain), False
         self._paid_at = now
         alone = self._order.apart is not None
-        self._next_at = self._paid_at + (0.0 if alone else apart_s(batch.batch_s) - batch.batch_s)
+        self._next_at = self._paid_at + (0.0 if alone else apart_s(batch.batch_s, beside_s) - batch.batch_s)
 
     def _rate(self, batch: Batch, began: float) -> float | None:
         """Records/s from the start of the batch before to that of this one; of the first, or after a pause, its own."""

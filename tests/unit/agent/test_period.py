@@ -46,6 +46,7 @@ def test_the_newest_two_batches_of_records_tell_it(job, observer, steady):
         steady.s = began + batch_s
         observer._time(batch(began, batch_s, rows))
         assert job.period_s == expected
+        assert job.batch_s == (batch_s if rows else 3.0)
 
 
 @pytest.mark.parametrize(("began", "batch_s"), [(3_604.0, 1.0), (4.0, 3_601.0)])

@@ -52,7 +52,7 @@ class Batches:
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
             _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
             _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _reached=Reached(),
-            _patience=Patience(), _in_vain=False,
+            _patience=Patience(), _in_vain=False, _live_s=0.0,
             _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
@@ -122,6 +122,21 @@ def test_where_no_pause_holds_one_a_batch_that_is_due_waits_ever_shorter(monkeyp
     assert waited[0] > LONGEST_S
     for seconds, expected in zip(waited, (5.0, 2.5, 1.25, 1.0, 1.0, 1.0), strict=True):
         assert expected < seconds <= expected + 0.5
+
+
+@pytest.mark.parametrize(("pauses", "rest_s"), [(False, 5.0), (True, 0.0)])
+def test_a_long_batch_that_began_beside_live_ones_leaves_the_next_of_them_alone(monkeypatch, pauses, rest_s):
+    told = Batches(monkeypatch)
+    while not any(told.admitted):
+        told.query.admit(1e4, may_begin=pauses, live_s=5.0)
+        told.now += 0.25
+    told.reads(200, batch_s=8.0)
+    ended = told.now
+    told.query.admit(1e4, live_s=5.0)
+    while not told.admitted[-1]:
+        told.now += 0.25
+        told.query.admit(1e4, live_s=5.0)
+    assert told.now - ended == rest_s
 
 
 def test_once_pauses_come_again_it_waits_for_them(monkeypatch):

@@ -192,7 +192,7 @@ def test_a_clock_that_is_set_back_neither_silences_a_replay_nor_holds_it(job, mo
         def poll(self):
             return False
 
-        def admit(self, rps, may_begin=True):
+        def admit(self, rps, may_begin=True, live_s=0.0):
             self.rates.append(rps)
 
     monkeypatch.setattr(driver, "ReplayQuery", Running)

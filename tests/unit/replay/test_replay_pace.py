@@ -42,6 +42,11 @@ def test_a_small_batch_leaves_live_records_what_it_took_and_a_large_one_nothing(
     assert [apart_s(seconds) for seconds in (0.3, 2.0, 3.0, 5.0, 9.0)] == [0.6, 4.0, 5.0, 5.0, 9.0]
 
 
+def test_beside_live_batches_that_leave_no_pause_one_of_them_is_without_it():
+    assert apart_s(2.0, 2.0) == 4.0 and apart_s(0.3, 9.0) == 0.6  # never more than it took itself
+    assert apart_s(8.0, 5.0) == 13.0 and apart_s(4.0, 2.5) == 6.5
+
+
 @given(
     st.floats(0.1, 1e6), st.integers(1, 10**6), st.floats(0, 100), st.floats(0, 1), st.floats(0.01, 10),
     st.integers(1, 100), st.integers(0, 1000),
