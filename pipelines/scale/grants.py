@@ -120,8 +120,9 @@ def take_grant(
     has = min(max(min(has, max(seen.target, memory.target or 0)), bounds.min), bounds.max)
     # What the policy asks for in vain is no change, after which it would wait.
     changed_at = before.changed_at if has == seen.target else memory.changed_at if has == memory.target else now
+    raised_at = now if has > seen.target else before.raised_at
     told = {**granted._asdict(), "executors": has, "replay": min(replay, bounds.max - has)}
-    return replace(memory, target=has, changed_at=changed_at), told
+    return replace(memory, target=has, changed_at=changed_at, raised_at=raised_at), told
 
 
 def room_for_replays(granted: JobGrant, target: int, running: int) -> int:

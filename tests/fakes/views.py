@@ -10,7 +10,8 @@ from models.policy.core.view import View
 CALM = {
     "arrival_rps": 400.0, "lag_records": 400.0, "processed_rps": 400.0, "busy": 0.5, "busiest": np.nan,
     "in_batch": 0.6, "batch_s": 1.2, "executors": 4.0, "starting": 0.0, "leaving": 0.0,
-    "target": 4.0, "since_change_s": 1e6, "least": 1.0, "most": 20.0, "late_s": np.nan, "counted_s": np.nan,
+    "target": 4.0, "since_change_s": 1e6, "since_raise_s": 1e6, "least": 1.0, "most": 20.0,
+    "late_s": np.nan, "counted_s": np.nan,
 }  # fmt: skip
 
 

@@ -39,6 +39,8 @@ class Why(IntFlag):
     """So much came late that executors are kept for the promise alone."""
     SKEW = 2048
     """One executor is full, and much busier than the mean: more of them alone do not help."""
+    TURN = 4096
+    """A raise waits for its turn: the last one is too recent, and starts slow each other down or few may be made."""
 
 
 @dataclass(frozen=True, eq=False)

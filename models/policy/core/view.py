@@ -86,7 +86,7 @@ class View:
         batch_s: (runs,) mean duration of the batches that ended since the last look; NaN without any.
         executors, starting, leaving: (runs,) that run (with those leaving), were asked for, are asked to leave.
         target: (runs,) executors last asked for.
-        since_change_s: (runs,) since the target last changed.
+        since_change_s, since_raise_s: (runs,) since the target last changed, and since it last rose.
         least, most: (runs,) bounds of the target.
         capacity: what numbers of executors sustain, as learned so far.
         ahead: the forecast load; None where there is none.
@@ -108,6 +108,7 @@ class View:
     leaving: Floats
     target: Floats
     since_change_s: Floats
+    since_raise_s: Floats
     least: Floats
     most: Floats
     capacity: Capacity
@@ -136,6 +137,7 @@ class View:
         return View(
             self.now_s, self.since_s, self.arrival_rps[runs], self.lag_records[runs], self.processed_rps[runs],
             self.busy[runs], self.busiest[runs], self.in_batch[runs], self.batch_s[runs], self.executors[runs],
-            self.starting[runs], self.leaving[runs], self.target[runs], self.since_change_s[runs], self.least[runs],
-            self.most[runs], self.capacity.select(runs), self.late_s[runs], self.counted_s[runs], ahead,
+            self.starting[runs], self.leaving[runs], self.target[runs], self.since_change_s[runs],
+            self.since_raise_s[runs], self.least[runs], self.most[runs], self.capacity.select(runs), self.late_s[runs],
+            self.counted_s[runs], ahead,
         )  # fmt: skip

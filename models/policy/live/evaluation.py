@@ -23,7 +23,7 @@ from models.policy.received.peak_calibrator import PeakCalibrator
 
 FIRST_LOOK_S = 1.0  # seconds taken as passed at the first evaluation
 NEVER_S = 1e6
-"""Seconds reported as time since the last change before there was one."""
+"""Seconds reported as time since the last change, or raise, before there was one."""
 RESYNC_S, RESYNC_LEADS = 20.0, 1.5
 """Seconds, or lead times if longer, after which a target not reached is replaced by the executors that are there."""
 SET_BACK_S = 5.0
@@ -87,6 +87,7 @@ def evaluate(
         executors=executors, target=target, tasks=tasks,
         overhead_s=memory.model.overhead_s, per_record_s=memory.model.per_record_s,
         since_change_s=NEVER_S if memory.changed_at is None else now - memory.changed_at,
+        since_raise_s=NEVER_S if memory.raised_at is None else now - memory.raised_at,
         ahead=ahead, forecast_rps=upper, forecast_note=note, version=version, stand_in=stand_in,
         lead_s=contract.planning.lead_s, lead_growth=contract.planning.start_growth,
         counted_s=memory.account.unread[0], late_s=memory.account.unread[1],
@@ -99,6 +100,7 @@ def evaluate(
     after, made = make_plan(seen, contract, policy)
     memory = replace(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
+        raised_at=now if made.executors > target else memory.raised_at,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
         account=memory.account.mark_read(), behind_at=behind_at,
         no_room=seen.unmet is not None,
@@ -131,9 +133,10 @@ def with_clock_set_back(memory: Memory, now: float) -> Memory:
     if memory.looked_at is None or memory.looked_at <= now + SET_BACK_S:
         return memory
     held, standing = memory.forecast, memory.standing
-    changed_at, behind_at = (None if at is None else min(at, now) for at in (memory.changed_at, memory.behind_at))
+    noted = memory.changed_at, memory.raised_at, memory.behind_at
+    changed_at, raised_at, behind_at = (None if at is None else min(at, now) for at in noted)
     return replace(
-        memory, looked_at=None, changed_at=changed_at, behind_at=behind_at, policy="", carried={},
+        memory, looked_at=None, changed_at=changed_at, raised_at=raised_at, behind_at=behind_at, policy="", carried={},
         standing=standing and replace(standing, since=min(standing.since, now)),
         forecast=held and {**held, "wall_time": min(held["wall_time"], now)},
     )  # fmt: skip

@@ -32,7 +32,7 @@ class Memory:
         model: the batch time as learned so far.
         arrivals, past: records/s of the last few seconds, oldest first; running totals of the last quarter of an hour.
         lag_records, executors, tasks: as the newest metrics that tell them have them; `tasks` of the heavy stage.
-        target, changed_at: executors last asked for, and when that last changed.
+        target, changed_at, raised_at: executors last asked for, when that last changed, and when it last rose.
         metric_at, metric_time: wall time of the newest metrics record, and the job time at its end.
         time_scale: job seconds per wall second.
         cold: batches still to be ignored after a change of executors.
@@ -62,6 +62,7 @@ class Memory:
     target: int | None = None
     tasks: int | None = None
     changed_at: float | None = None
+    raised_at: float | None = None
     metric_at: float | None = None
     metric_time: float = 0.0
     time_scale: float = 1.0

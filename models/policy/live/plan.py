@@ -96,19 +96,22 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
 
     Returns:
         The reason, one line for a person such as "up 3 → 4: 900 rec/s, lag 40 need 4", and codes: first up, down or
-        hold; then the cause (forecast, observed) or what held the policy back (cooldown, catch_up, delayed_down); then
-        those that hold of backlog, ceiling (a bound cut the answer), late_forecast or no_forecast, not_a_number and
-        clamped (answer unusable or out of bounds), unfamiliar (the agent's fall-back answered), promise (executors
+        hold; then the cause (forecast, observed) or what held the policy back (cooldown, catch_up, delayed_down, turn);
+        then those that hold of backlog, ceiling (a bound cut the answer), late_forecast or no_forecast, not_a_number
+        and clamped (answer unusable or out of bounds), unfamiliar (the agent's fall-back answered), promise (executors
         kept because too much was late), skew (one executor is full while others are not), stand_in (not the policy
         asked for).
     """
     why, target, planning = Why(int(choice.why[0])), int(choice.target[0]), contract.planning
+    if seen.since_raise_s is None:
+        why &= ~Why.TURN  # older logs do not say it
     way = _way(target, seen)
     delay = f"in the last {planning.scale_down_delay_s:g} s" if policy.name in PLANNERS else "lately"
     holding = {
         Why.COOLDOWN: f"last change {seen.since_change_s:.1f} s ago, cool-down {planning.cooldown_s:g} s",
         Why.CATCH_UP: "catching up, nothing is taken away",
         Why.DELAYED_DOWN: f"more was needed {delay}, or the last change is too new",
+        Why.TURN: "starts are made in turns, and the last one is too new for the next",
     }
     limits = {
         Why.CEILING: f"ceiling {target}" if way == "up" else "",

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 REMIND_S = 5.0
 """Seconds after which a decision that the executors do not follow is sent to the agent again."""
-MOMENTARY = {"backlog", "cooldown", "catch_up", "delayed_down"}
+MOMENTARY = {"backlog", "cooldown", "catch_up", "delayed_down", "turn"}
 """Codes that change from second to second; holds that differ in them alone count as the same decision."""
 
 

@@ -197,19 +197,20 @@ class Mpc(Rule):
         why = why_flags(
             forecast=(plan > view.target) & (observed <= view.target), backlog=piled > 0, ceiling=cut, catch_up=caught,
             delayed_down=(plan < view.target) & ~caught & (lowered >= view.target), no_forecast=np.isnan(forecast),
-            not_a_number=~known,
+            not_a_number=~known, turn=(plan > view.target) & (raised <= view.target),
         )  # fmt: skip
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
 
     def raise_towards(self, view: View, wanted: Floats) -> Floats:
         """Return (runs,) executors to ask for now on the way up to (runs,) wanted, at least the target.
 
-        As many as are soonest of use start at once, at most `step_up`; the next ones when these should work.
+        As many as are soonest of use start at once, at most `step_up`; the next ones when these should work. Nothing
+        starts in a lowering: it is no turn.
         """
         if not np.any(self.growth) and math.isinf(self.step_up):
             return wanted
         missing = np.maximum(wanted - view.ready, 0.0)
-        waited = view.since_change_s >= pace_s(missing, view.starting, self.growth, self.step_up, self.lead_s)
+        waited = view.since_raise_s >= pace_s(missing, view.starting, self.growth, self.step_up, self.lead_s)
         next_up = np.where(waited, view.ready + at_once(missing, self.growth, self.step_up), view.target)
         begun: Floats = np.clip(next_up, view.target, wanted)
         return begun

@@ -20,6 +20,7 @@ _SEEN = (
 """Fields that a view takes over unchanged."""
 _ADDED = (
     "lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest", "useful",
+    "since_raise_s",
 )  # fmt: skip
 
 
@@ -59,6 +60,7 @@ class Observation:
         unmet: executors asked for, where the cluster has no room for all of them; else None, as in older logs.
         useful: the most executors that the tasks of the heavy stage can fill, within the contract's bounds; None in
             older logs, whose decisions the agent refused where they asked for more.
+        since_raise_s: since the target last rose; None in older logs, which waited since its last change.
     """
 
     now_s: float
@@ -93,6 +95,7 @@ class Observation:
     unmet: int | None = None
     busiest: float | None = None
     useful: int | None = None
+    since_raise_s: float | None = None
 
     def most(self, contract: Contract) -> int:
         """Return the most executors that may be asked for."""
@@ -132,6 +135,7 @@ class Observation:
         worth = speed_table(bounds.max, bounds.cores, self.tasks, planning.scaling)
         numbers = {
             **{name: getattr(self, name) for name in _SEEN},
+            "since_raise_s": self.since_change_s if self.since_raise_s is None else self.since_raise_s,
             "starting": max(0, self.target - self.executors), "leaving": max(0, self.executors - self.target),
             "least": bounds.min, "most": bounds.max,
         }  # fmt: skip

@@ -78,6 +78,7 @@ def retarget(state: SimState, jobs: TwinJobs, targets: Any, now: float) -> None:
         x.batches = x.processed = x.batch_s = x.span_s = x.work = x.slots = 0.0
         if target == x.target:
             continue
+        x.raised_at = now if target > x.target else x.raised_at
         x.target, x.changed_at = target, now
         x.changes += 1.0
         if jobs.restart_s[run, 0] >= 0:

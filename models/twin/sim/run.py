@@ -147,7 +147,7 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
         batch_s=np.where(x["batches"] > 0, x["batch_s"] / np.maximum(x["batches"], 1), np.nan),
         executors=x["executors"].copy(), starting=x["waiting"].copy(), leaving=x["leaving"].copy(),
         target=x["target"].copy(), since_change_s=np.minimum(now - x["changed_at"], 1e6),
-        least=facts["least"], most=facts["most"],
+        since_raise_s=np.minimum(now - x["raised_at"], 1e6), least=facts["least"], most=facts["most"],
         capacity=Capacity(jobs.worth, x["overhead_s"].copy(), x["per_record_s"].copy(), looks.batch_s), ahead=ahead,
     )  # fmt: skip
 

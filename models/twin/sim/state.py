@@ -16,10 +16,10 @@ PENDING = 32
 LINEAR, FINE_S, BINS = 128, 0.25, 192
 """Latencies are counted in bins of a quarter of a second up to 32 s, then in sixteenths of a doubling."""
 FIELDS = (
-    "executors", "leaving", "waiting", "next_ready", "target", "changed_at", "halt_until", "batch_end", "batch_start",
-    "rows", "next_start", "done", "oldest", "cold", "untaught", "overhead_s", "per_record_s", "sure_overhead",
-    "sure_both", "sure_record", "paid", "over", "changes", "worst", "newest", "join_until", "reread", "longer",
-    "counts", "read", "used_at", "ended_at",
+    "executors", "leaving", "waiting", "next_ready", "target", "changed_at", "raised_at", "halt_until", "batch_end",
+    "batch_start", "rows", "next_start", "done", "oldest", "cold", "untaught", "overhead_s", "per_record_s",
+    "sure_overhead", "sure_both", "sure_record", "paid", "over", "changes", "worst", "newest", "join_until", "reread",
+    "longer", "counts", "read", "used_at", "ended_at",
     "batches", "processed", "batch_s", "span_s", "work", "slots", "known_rps", "known_busy", "known_in_batch",
 )  # fmt: skip
 RUN = np.dtype([(name, float) for name in FIELDS], align=True)
@@ -33,17 +33,18 @@ class SimState(NamedTuple):
     Attributes:
         x: (runs,) records of `RUN`, times in seconds since the run began. In the order of `FIELDS`: executors that run
             (those that leave included), executors that leave when the batch in flight has ended, executors on their way
-            and when the first of them arrives; the target and when it last changed; until when a restarting engine
-            processes nothing; end (inf without one), start and rows of the batch in flight; earliest start of the next
-            one; records committed; the first second with a record that is not; 1 while an executor waits for its first
-            batch, 2 while one is in it, 3 for both; batches still to come that teach no capacity because an executor is
-            new; the batch time as a policy has learned it (the first five of `BatchTime`); executor-seconds paid, from
-            the request on; seconds over the latency target; changes of the target; slowest latency so far, and of the
-            newest batch; until when the batch in flight has tasks left for an executor that joins; 1 after a restart
-            until records are read again; share by which the next batch takes longer while the query warms up; the first
-            second whose latency counts; seconds over the target that a policy was told; end of the newest batch that
-            used a new executor (-inf before one); and what it measures: end of the newest batch (-inf before one), sums
-            since the last look and shares at that look, both as in `batches.measure_shares`.
+            and when the first of them arrives; the target, when it last changed and when it last rose; until when a
+            restarting engine processes nothing; end (inf without one), start and rows of the batch in flight; earliest
+            start of the next one; records committed; the first second with a record that is not; 1 while an executor
+            waits for its first batch, 2 while one is in it, 3 for both; batches still to come that teach no capacity
+            because an executor is new; the batch time as a policy has learned it (the first five of `BatchTime`);
+            executor-seconds paid, from the request on; seconds over the latency target; changes of the target; slowest
+            latency so far, and of the newest batch; until when the batch in flight has tasks left for an executor that
+            joins; 1 after a restart until records are read again; share by which the next batch takes longer while the
+            query warms up; the first second whose latency counts; seconds over the target that a policy was told; end
+            of the newest batch that used a new executor (-inf before one); and what it measures: end of the newest
+            batch (-inf before one), sums since the last look and shares at that look, both as in
+            `batches.measure_shares`.
         ready_at: (runs, pending) seconds at which executors on their way arrive; inf where there is none.
         latencies: (runs, BINS) histogram: seconds of arrival by the latency of their slowest record.
         chance: (runs,) state of each run's random numbers.
@@ -73,7 +74,7 @@ def begin(jobs: TwinJobs, executors: Floats, seeds: Integers, batches: int = 0) 
     x = np.zeros(runs, RUN)
     x["executors"] = x["target"] = executors
     x["next_ready"] = x["batch_end"] = np.inf
-    x["changed_at"] = x["ended_at"] = x["used_at"] = -np.inf
+    x["changed_at"] = x["raised_at"] = x["ended_at"] = x["used_at"] = -np.inf
     for name in ("overhead_s", "per_record_s"):
         x[name] = facts[f"guessed_{name}"]
     x["sure_overhead"] = x["sure_record"] = GUESS_WEIGHT

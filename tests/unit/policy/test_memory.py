@@ -203,6 +203,33 @@ def test_a_request_is_not_withdrawn_before_its_executors_can_have_come():
     assert set(targets[asked : asked + 90]) == {3}
 
 
+IN_TURNS = Contract(
+    job="j", executors=Executors(min=1, max=4),
+    planning=Planning(lead_s=20, start_growth=1.0, overhead_s=0.4, per_record_s=0.004, cooldown_s=3.0),
+)  # fmt: skip
+
+
+def test_a_raise_waits_for_the_last_raise_and_an_older_log_for_the_last_change():
+    """On a computer with slow starts a load came back right after a lowering: its raise waited 15 s for no start."""
+    policy = build("mpc", IN_TURNS)
+    memory = with_interval(fresh(IN_TURNS), interval(arrival=10, executors=3, lag=10))
+    memory = replace(memory, target=3, changed_at=40.0, raised_at=40.0)
+    memory, seen, made = evaluate(memory, 100.0, IN_TURNS, policy)
+    assert (made.executors, seen.since_raise_s, memory.changed_at, memory.raised_at) == (1, 60.0, 100.0, 40.0)
+    memory = with_interval(replace(memory, arrivals=()), interval(wall=103.0, arrival=500, executors=1))
+    after, seen, made = evaluate(memory, 103.0, IN_TURNS, policy)
+    assert (made.executors, seen.since_change_s, seen.since_raise_s, after.raised_at) == (2, 3.0, 63.0, 103.0)
+    inputs = {**seen.inputs(), "contract_hash": IN_TURNS.hash}
+    known = {IN_TURNS.hash: IN_TURNS}
+    assert replay_decision({"inputs": inputs, "policy": "mpc"}, known) == (made.executors, made.reason, made.codes)
+    old = {name: value for name, value in inputs.items() if name != "since_raise_s"}
+    executors, _, codes = replay_decision({"inputs": old, "policy": "mpc"}, known)
+    assert executors == 1 and "turn" not in codes
+    waits = {**inputs, "since_raise_s": 3.0}
+    executors, reason, codes = replay_decision({"inputs": waits, "policy": "mpc"}, known)
+    assert executors == 1 and "turn" in codes and "in turns" in reason
+
+
 def log_of(policy_at, contract, seconds=120):
     """Two minutes of a job: every decision as it is logged, beside what was made."""
     memory, log = fresh(contract), []

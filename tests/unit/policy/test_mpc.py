@@ -172,19 +172,30 @@ def test_where_few_may_start_at_once_the_next_are_asked_for_when_the_last_should
     assert answer(policy, **far).target[0] == 6 and answer(POLICY, **far).target[0] == 20
     assert answer(policy, **(far | {"target": 6.0, "starting": 2.0})).target[0] == 6  # these have not come yet
     come = far | {"executors": 6.0, "target": 6.0}  # and the next turn begins after three quarters of a lead time
-    assert [answer(policy, **come, since_change_s=since).target[0] for since in (11.0, 11.5)] == [6, 8]
+    assert [answer(policy, **come, since_raise_s=since).target[0] for since in (11.0, 11.5)] == [6, 8]
     assert answer(policy, **(far | {"arrival_rps": 900.0})).target[0] == 5  # no more than the plan
 
 
 def test_starts_that_slow_each_other_are_made_in_turns():
     policy, far = replace(POLICY, growth=1.0, lead_s=15.0), {"arrival_rps": 4000.0, "executors": 4.0, "target": 4.0}
     assert answer(policy, **far).target[0] == 5 and answer(replace(policy, growth=0.2), **far).target[0] == 20
-    assert [answer(policy, **far, since_change_s=since).target[0] for since in (11.0, 11.5)] == [4, 5]
+    assert [answer(policy, **far, since_raise_s=since).target[0] for since in (11.0, 11.5)] == [4, 5]
     last = far | {"arrival_rps": 900.0}  # one is missing: it waits, too
-    assert [answer(policy, **last, since_change_s=since).target[0] for since in (11.0, 11.5)] == [4, 5]
+    assert [answer(policy, **last, since_raise_s=since).target[0] for since in (11.0, 11.5)] == [4, 5]
     # Where all at once are soonest of use nothing is waited for: a load that rises needs more at every look.
     rising = far | {"target": 6.0, "starting": 2.0}
     assert answer(policy, **rising).target[0] == 6 and answer(replace(policy, growth=0.2), **rising).target[0] == 20
+
+
+def test_a_raise_waits_for_the_last_raise_and_not_for_the_lowering_after_it():
+    policy = replace(POLICY, growth=1.0, lead_s=15.0)
+    lowered = {"arrival_rps": 900.0, "executors": 3.0, "target": 3.0, "since_change_s": 3.0}
+    assert answer(policy, **lowered, since_raise_s=60.0).target[0] == 4
+    waits = answer(policy, **lowered, since_raise_s=4.0)
+    assert waits.target[0] == 3 and waits.why[0] & Why.TURN
+    assert not answer(policy, **lowered, since_raise_s=60.0).why[0] & Why.TURN
+    enough = lowered | {"arrival_rps": 100.0}
+    assert not answer(policy, **enough, since_raise_s=4.0).why[0] & Why.TURN
 
 
 def test_a_need_that_is_turns_away_is_begun_in_time():
@@ -206,7 +217,7 @@ def test_a_step_as_large_as_the_bound_is_none():
     chance = np.random.default_rng(0)
     executors, target, rate = chance.integers(1, 21, 200), chance.integers(1, 21, 200), chance.uniform(0, 5000, 200)
     more = {"starting": np.maximum(target - executors, 0), "leaving": np.maximum(executors - target, 0)}
-    seen = {"executors": executors, "target": target, "arrival_rps": rate, "since_change_s": 5.0, "runs": 200, **more}
+    seen = {"executors": executors, "target": target, "arrival_rps": rate, "since_raise_s": 5.0, "runs": 200, **more}
     assert (answer(replace(POLICY, step_up=20.0), **seen).target == answer(POLICY, **seen).target).all()
 
 
@@ -214,7 +225,7 @@ def test_runs_may_have_lead_times_of_their_own():
     each = {"lead_s": np.array([15.0, 15.0, 60.0]), "growth": np.array([0.0, 1.0, 0.7])}
     together = replace(POLICY, **each, ahead_s=each["lead_s"] + 15.0)
     rps = np.array([[[900.0, 950, 1000], [1200.0, 1300, 1400], [2000.0, 2100, 2200]]] * 3)
-    seen = {"executors": 4.0, "target": 4.0, "arrival_rps": 700.0, "since_change_s": 20.0, "lag_records": 3000.0}
+    seen = {"executors": 4.0, "target": 4.0, "arrival_rps": 700.0, "since_raise_s": 20.0, "lag_records": 3000.0}
     coming = LoadAhead(np.array([15.0, 30.0, 75.0]), LEVELS, rps)
     found = answer(together, **seen, runs=3, ahead=coming)
     for run, lead_s in enumerate(each["lead_s"]):

@@ -91,7 +91,7 @@ def test_a_floor_begins_executors_that_slow_each_other_down_in_turns():
         return choice.target[0]
 
     assert asked(contract) == 5
-    assert asked(contract, target=5.0, starting=1.0, since_change_s=5.0) == 5  # not before that one should work
+    assert asked(contract, target=5.0, starting=1.0, since_raise_s=5.0) == 5  # not before that one should work
     assert asked(contract, executors=5.0, target=5.0) == 6
     alone = contract.planned_for(10.0, 0.0)
     assert asked(alone) == 20 and asked(contract.planned_for(10.0, 0.3)) == 20

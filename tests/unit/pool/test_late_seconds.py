@@ -19,7 +19,7 @@ def view(arrival_rps, lag=0.0, ready=2, most=4, ahead=None):
     return View(
         now_s=0.0, since_s=5.0, arrival_rps=arrival_rps * one, lag_records=lag * one, processed_rps=one, busy=one,
         busiest=one, in_batch=one, batch_s=one, executors=ready * one, starting=0 * one, leaving=0 * one,
-        target=ready * one, since_change_s=one, least=one, most=most * one, capacity=capacity,
+        target=ready * one, since_change_s=one, since_raise_s=one, least=one, most=most * one, capacity=capacity,
         late_s=0 * one, counted_s=one, ahead=ahead,
     )  # fmt: skip
 

@@ -193,15 +193,17 @@ def test_a_raise_that_does_not_come_is_decided_again_as_seldom_as_outside_a_pool
 
 def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_none():
     seen = SimpleNamespace(target=2, executors=2)
-    before = replace(fresh(CONTRACTS["orders"]), target=2, changed_at=NOW - 60)
+    before = replace(fresh(CONTRACTS["orders"]), target=2, changed_at=NOW - 60, raised_at=NOW - 90)
     asks_two = replace(before, target=2)
     for granted, has in ((4, 2), (2, 2), (1, 1), (None, 2)):
         memory, told = take_grant(before, asks_two, seen, JobGrant("shared", granted), BOUNDS, NOW)
         assert (memory.target, told["executors"]) == (has, has)
-        assert memory.changed_at == (NOW if has != 2 else NOW - 60)
-    asks_three = replace(before, target=3, changed_at=NOW)
+        assert memory.changed_at == (NOW if has != 2 else NOW - 60) and memory.raised_at == NOW - 90
+    asks_three = replace(before, target=3, changed_at=NOW, raised_at=NOW)
+    memory, _ = take_grant(before, asks_three, seen, JobGrant("shared", 2), BOUNDS, NOW)
+    assert (memory.target, memory.raised_at) == (2, NOW - 90), "what is asked for in vain is no raise"
     memory, told = take_grant(before, asks_three, seen, JobGrant("shared", 4), BOUNDS, NOW)
-    assert (memory.target, memory.changed_at) == (3, NOW)
+    assert (memory.target, memory.changed_at, memory.raised_at) == (3, NOW, NOW)
     given_up = replace(before, target=4)  # its executors never came, and the policy was shown the two that are there
     memory, told = take_grant(given_up, asks_two, seen, JobGrant("shared", 4), BOUNDS, NOW)
     assert (memory.target, told["executors"], memory.changed_at) == (2, 2, NOW - 60)

@@ -4,10 +4,10 @@ import numpy as np
 import pytest
 
 from models.policy.live.learned_lead import read_start
-from models.twin.sim.given import Load
+from models.twin.sim.given import Load, Looks
 from models.twin.sim.job import TwinJob, stack
 from models.twin.sim.raises import Agents
-from models.twin.sim.run import advance, set_targets
+from models.twin.sim.run import advance, observe, set_targets
 from models.twin.sim.state import begin
 
 EVERY = 5
@@ -59,3 +59,12 @@ def test_raises_that_follow_each_other_are_each_told_of():
     ups = [start for one in found if (start := read_start(one)) is not None]
     assert [start.executors for start in ups] == [1, 2, 3, 2]  # beyond those that run by then, as live
     assert all(12.0 <= start.seconds <= 15.0 for start in ups)
+
+
+def test_a_policy_is_told_since_when_the_target_last_rose_and_since_when_it_last_changed():
+    jobs, load = stack([TwinJob(0.5, 0.005, most=10)] * 2), Load(100.0 * np.arange(61)[None], np.zeros(2, np.int64))
+    state = begin(jobs, np.full(2, 2.0), np.arange(2))
+    for now, targets in {10: (4, 2), 20: (3, 1)}.items():
+        set_targets(state, jobs, np.array(targets, float), now)
+    seen = observe(state, jobs, load, Looks(), 30, None)
+    assert seen.since_change_s.tolist() == [10, 10] and seen.since_raise_s.tolist() == [20, 1e6]
