@@ -8,7 +8,7 @@ import math
 from collections.abc import Iterator, Mapping
 from functools import cached_property, lru_cache
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
 
@@ -45,7 +45,8 @@ class Contract(Section):
         planning: what the scaling policies plan with. Where it does not state them, `quantile` is 1 - √error_budget (a
             second is late if the load is above the quantile and the spare capacity is used up, too), `hold_s` 0.6 and
             `scale_down_delay_s` 0.8 of `lead_s` (who gives up an executor sooner pays for its start again),
-            `catch_up_s` three latency targets, and `cooldown_s` 0.6 of one, at most 3 s.
+            `catch_up_s` three latency targets, and `cooldown_s` 0.6 of one, at most 3 s. Of these the delay alone goes
+            with the lead time that is learned.
         backpressure: what holds where a replay shares the job; None: all of it follows from the promise.
         configurations: of a managed job, one of which each start takes, by what they have earned; empty: none.
         alerts: who is told when something is wrong, where nobody looks at Prometheus; None: nobody.
@@ -60,6 +61,7 @@ class Contract(Section):
     planning: Planning = Planning()
     backpressure: Backpressure | None = None
     configurations: StatedConfigurations = Field(default_factory=dict)
+    delay_stated: ClassVar[bool] = True  # `scale_down_delay_s`; one without it says so in its `__dict__`, beside fields
     alerts: Alerts | None = Field(None, exclude=True)  # its address is a secret, and decisions do not depend on it
 
     @model_serializer(mode="wrap")
@@ -75,13 +77,15 @@ class Contract(Section):
         stated, target_s = self.planning, self.latency_target_s
         derived = {
             "quantile": 1 - math.sqrt(max(self.error_budget, LEAST_BUDGET)),
-            "hold_s": max(0.6 * stated.lead_s, 1.0), "scale_down_delay_s": max(0.8 * stated.lead_s, 1.0),
+            "hold_s": max(0.6 * stated.lead_s, 1.0), "scale_down_delay_s": _delay_s(stated.lead_s),
             "catch_up_s": 3 * target_s, "cooldown_s": min(0.6 * target_s, 3.0),
         }  # fmt: skip
         left_out = {
             name: float(f"{value:.4g}") for name, value in derived.items() if name not in stated.model_fields_set
         }
         self.__dict__["planning"] = stated.model_copy(update=left_out)
+        if "scale_down_delay_s" in left_out:
+            self.__dict__["delay_stated"] = False
         return self
 
     @property
@@ -109,6 +113,16 @@ class Contract(Section):
                 del section[key]
         return json.dumps(said, sort_keys=True, separators=(",", ":"))
 
+    def to_json_values(self) -> dict[str, Any]:
+        """Return what `model_validate` makes the same contract of, but for its alerts; `text` has all values, this not.
+
+        A delay that it does not state is left out, so that it goes with the learned lead time there, too.
+        """
+        said = self.model_dump(mode="json")
+        if not self.delay_stated:
+            del said["planning"]["scale_down_delay_s"]
+        return said
+
     @cached_property  # each step of a job names it, and making it takes a tenth of what the step takes
     def hash(self) -> str:
         """The first 16 hexadecimal digits of the SHA-256 of `text`, by which decisions name their contract."""
@@ -118,19 +132,39 @@ class Contract(Section):
         return hash(self.hash)  # its fields have none where it holds tables
 
     def model_copy(self, *, update: Mapping[str, Any] | None = None, deep: bool = False) -> Contract:
-        """Return a copy, as pydantic does; one with other values has a hash of its own."""
+        """Return a copy, as pydantic does; one with other values has a hash of its own, other planning is stated."""
         copy = super().model_copy(update=update, deep=deep)
         copy.__dict__.pop("hash", None)
+        if update and "planning" in update:
+            copy.__dict__.pop("delay_stated", None)
         return copy
 
-    def planned_for(self, lead_s: float, start_growth: float | None = None) -> Contract:
-        """Return the contract with another lead time (wall seconds), and its growth unless None, in its planning."""
-        return _planned_for(self, lead_s, self.planning.start_growth if start_growth is None else start_growth)
+    def delay_for(self, lead_s: float) -> float:
+        """Return how long an executor is kept that nobody needs, in wall seconds, with a lead time of `lead_s`."""
+        return self.planning.scale_down_delay_s if self.delay_stated else float(f"{_delay_s(lead_s):.4g}")
+
+    def planned_for(
+        self, lead_s: float, start_growth: float | None = None, down_delay_s: float | None = None
+    ) -> Contract:
+        """Return the contract with another lead time (wall seconds) in its planning.
+
+        Args:
+            lead_s: that lead time.
+            start_growth: its growth with the executors that start at once; None: the contract's.
+            down_delay_s: how long an executor is kept that nobody needs; None: the contract's.
+        """
+        plan = self.planning
+        growth = plan.start_growth if start_growth is None else start_growth
+        return _planned_for(self, lead_s, growth, plan.scale_down_delay_s if down_delay_s is None else down_delay_s)
+
+
+def _delay_s(lead_s: float) -> float:
+    return max(0.8 * lead_s, 1.0)
 
 
 @lru_cache(maxsize=1 << 12)  # each step of a job asks for one, and raises alone change which
-def _planned_for(contract: Contract, lead_s: float, start_growth: float) -> Contract:
-    known = {"lead_s": lead_s, "start_growth": start_growth}
+def _planned_for(contract: Contract, lead_s: float, start_growth: float, down_delay_s: float) -> Contract:
+    known = {"lead_s": lead_s, "start_growth": start_growth, "scale_down_delay_s": down_delay_s}
     return contract.model_copy(update={"planning": contract.planning.model_copy(update=known)})
 
 

@@ -52,7 +52,8 @@ class Planning(Section):
         hold_s: how long beyond the lead a scale-up should stay right.
         catch_up_s: in which a backlog is to be worked off.
         batch_s: that batches should take; None: 0.4 of the latency target, which two of them then fit into.
-        scale_down_delay_s: the target never falls below the highest need of this time.
+        scale_down_delay_s: the target never falls below the highest need of this time; left out, it goes with the
+            learned lead time.
         cooldown_s: least time between two changes.
         max_step_up: most executors that start at once; None: as many as are needed and are soonest of use.
         max_step_down: most executors that one change takes.

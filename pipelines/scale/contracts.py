@@ -91,13 +91,14 @@ class ContractWatch:
         read, wrong = read_contracts(self._folder)
         wrong |= {job: problem for job, contract in read.items() if (problem := _impossible(contract))}
         valid = {job: contract for job, contract in read.items() if job not in wrong}
-        kept = {job: before[job] for job in {*wrong, *away} if job in before and not _impossible(before[job])}
-        now = {**valid, **kept}
+        stay = {job: before[job] for job in {*wrong, *away} if job in before and not _impossible(before[job])}
+        now = {**valid, **stay}
         # Readers take the newest of a job: one that is put back has to be said again.
         self._announced -= {contract.hash for contract in before.values()} - {one.hash for one in now.values()}
         lines = self._announce_new(now)
-        if now != before or not self._accepted.file.exists():
-            write_json(self._accepted.file, {job: contract.model_dump(mode="json") for job, contract in now.items()})
+        kept, known = ({job: one.to_json_values() for job, one in jobs.items()} for jobs in (now, before))
+        if kept != known or not self._accepted.file.exists():
+            write_json(self._accepted.file, kept)
         for job in sorted({*before, *now, *wrong}):
             words = f"contract {now[job].hash}" if job in now else "nothing is decided for it"
             if job in wrong:

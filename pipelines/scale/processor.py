@@ -12,7 +12,7 @@ from models.policy.live import memory as memories
 from models.policy.live.applications import two_report, with_turn
 from models.policy.live.evaluation import evaluate, most_of_use, with_clock_set_back
 from models.policy.live.granted import with_grant
-from models.policy.live.learned_lead import lead_quantiles
+from models.policy.live.learned_lead import lead_quantiles, plan_contract
 from models.policy.live.memory import Memory
 from models.policy.live.unseen import keep_unseen, running_unseen
 from models.policy.replays.control import decide_rate
@@ -161,7 +161,7 @@ class Scaler:
         if not self._acts(memory):  # who scales nothing is not charged
             memory = dataclasses.replace(memory, account=memory.account.mark_read())
         lead = lead_quantiles(memory.lead, self.contract, memory.batches.busy or 0.0)
-        contract = self.contract.planned_for(lead["planned_s"], lead["growth"])
+        contract = plan_contract(memory.lead, self.contract, lead)
         clock = Instant(now, memory.job_s(now), memory.time_scale)
         decider = self.learned.decider(self.policy, self.contract, clock, contract)
         before, version = memory, memory.forecast.get("version")

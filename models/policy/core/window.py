@@ -72,6 +72,24 @@ def push_values(memory: Memory, name: str, values: Floats, now_s: float, window_
     return after
 
 
+def begin_anew(memory: Memory, name: str, now_s: float, window_s: Floats | float) -> Memory:
+    """Return the memory with a window of another length, which holds the highest of what it held as if of now.
+
+    `push_values` takes a value of another length's window for one of long ago, and forgets it.
+
+    Args:
+        memory: that holds the window, of "max" alone; not changed.
+        name: of the window.
+        now_s: seconds, as in `push_values`.
+        window_s: its length from now on, likewise.
+
+    Raises:
+        KeyError, ValueError: as `push_values`.
+    """
+    top = highest(memory, name)
+    return push_values({**memory, **fresh(len(top), name, ("max",))}, name, top, now_s, window_s)
+
+
 def highest(memory: Memory, name: str) -> Floats:
     """Return (runs,) the highest value in a window; -inf where it holds none.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
+from typing import Any
 
 from configs.contract import Contract
 from configs.policies import BY_PEAKS, LISTENERS
@@ -17,6 +18,7 @@ from models.policy.live.catch_up import behind_since
 from models.policy.live.held_forecast import begins_too_late
 from models.policy.live.memory import Memory
 from models.policy.live.plan import Plan, make_plan
+from models.policy.planners.delay import with_delay
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Moment, Outlook, make_outlook
 from models.policy.received.peak_calibrator import PeakCalibrator
@@ -95,17 +97,26 @@ def evaluate(
         behind_s=None if behind_at is None else now - behind_at, scatter=memory.scatter,
         unmet=memory.target if memory.no_room and (memory.target or 0) > executors else None,
         useful=most_of_use(memory, contract),
-        carried=memory.carried if memory.policy == policy.name else carried.dump(policy.fresh(1)),
+        down_delay_s=contract.planning.scale_down_delay_s, carried=_carried(memory, now, contract, policy),
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
     memory = replace(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
-        raised_at=now if made.executors > target else memory.raised_at,
+        raised_at=now if made.executors > target else memory.raised_at, delay_s=seen.down_delay_s,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
         account=memory.account.mark_read(), behind_at=behind_at,
         no_room=seen.unmet is not None,
     )  # fmt: skip
     return memory, seen, made
+
+
+def _carried(memory: Memory, now: float, contract: Contract, policy: Policy) -> dict[str, Any]:
+    """What the policy carries: nothing of another one's; with another delay all that was needed counts from now on."""
+    if memory.policy != policy.name:
+        return carried.dump(policy.fresh(1))
+    if memory.delay_s == contract.planning.scale_down_delay_s:
+        return memory.carried
+    return carried.dump(with_delay(carried.restore(memory.carried, policy), now, contract.planning))
 
 
 def _hear(

@@ -102,6 +102,24 @@ def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -
     return {"median_s": median, "planned_s": planned, "growth": growth, "starts": lead.starts}
 
 
+def plan_contract(known: LearnedLead | None, contract: Contract, lead: Mapping[str, float]) -> Contract:
+    """Return a job's contract with the lead time and growth of `lead`, as `lead_quantiles` tells them.
+
+    How long an executor is kept that nobody needs goes with the lead time where the contract does not state it: by that
+    of a job as busy as is aimed for, which moves with raises alone. A delay that moved from second to second would be
+    none.
+
+    Args:
+        known: as in `lead_quantiles`.
+        contract: of the job.
+        lead: what is planned for now.
+    """
+    kept_s = None
+    if not contract.delay_stated:
+        kept_s = contract.delay_for(lead_quantiles(known, contract, contract.planning.utilisation)["planned_s"])
+    return contract.planned_for(lead["planned_s"], lead["growth"], kept_s)
+
+
 @lru_cache(maxsize=1 << 14)
 def _quantiles_s(lead: LeadTime, busy: float) -> tuple[float, float]:
     """Median and LEVEL of a raise of one executor: each second they are asked for, and change with the raises alone."""

@@ -37,7 +37,7 @@ class Memory:
         time_scale: job seconds per wall second.
         cold: batches still to be ignored after a change of executors.
         batches, looked_at: sums since the last evaluation, and when that was.
-        policy, carried: who decided last, and its memory as JSON values.
+        policy, carried, delay_s: who decided last, its memory as JSON values, and how long it kept executors.
         forecast, refuted: the newest forecast's fields, if any; whether nothing came of load that they called sure.
         mode: what the job's agent does with decisions, as it last said.
         standing: the decision written last.
@@ -63,6 +63,7 @@ class Memory:
     tasks: int | None = None
     changed_at: float | None = None
     raised_at: float | None = None
+    delay_s: float | None = None
     metric_at: float | None = None
     metric_time: float = 0.0
     time_scale: float = 1.0
@@ -200,9 +201,8 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     )  # fmt: skip
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
-    if executors and executors < (memory.executors or 0):  # they left just now, and no interval has told yet
-        return memory
-    if not executors or not memory.tasks:
+    left = (executors or 0) < (memory.executors or 0)  # just now, and no interval has told yet
+    if left or not executors or not memory.tasks:
         return memory
     scatter = add_surprise(memory.scatter, memory.model, rows, worth, duration)
     model = learn_from_batch(memory.model, rows, worth, duration, tasks_s(sample, slots))

@@ -100,7 +100,7 @@ def replay_decision(
     else:
         raise LookupError(f"contract {named} is not known; its text is on the topic `contracts` and in the lake")
     if seen.lead_s is not None:
-        contract = contract.planned_for(seen.lead_s, seen.lead_growth)
+        contract = contract.planned_for(seen.lead_s, seen.lead_growth, seen.down_delay_s)
     steered = seen.counted_s is not None
     if agents is not None and (name := decision["policy"]) in LEARNED:
         policy = agents(decision["job"], str(seen.version))(name, contract)

@@ -25,6 +25,7 @@ from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, why_flags
 from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
+from models.policy.planners.delay import hold_of
 from models.policy.planners.turns import at_once, pace_s, plan_turns
 
 RARER = 4.0
@@ -127,11 +128,10 @@ class Mpc(Rule):
         0.0001) allows: `violation_cost = -log10(RARER * error_budget * executors.max)`.
         """
         p = contract.planning
-        hold_s = max(p.scale_down_delay_s, p.cooldown_s)
         violation_cost = -math.log10(RARER * max(contract.error_budget, LEAST_BUDGET) * contract.executors.max)
         return cls(
-            name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, contract.batch_s, hold_s, p.step_up,
-            p.start_growth,
+            name, violation_cost, 1.0, p.lead_s, p.lead_s + p.hold_s, p.catch_up_s, contract.batch_s, hold_of(p),
+            p.step_up, p.start_growth,
         )  # fmt: skip
 
     @cached_property

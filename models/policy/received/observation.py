@@ -20,7 +20,7 @@ _SEEN = (
 """Fields that a view takes over unchanged."""
 _ADDED = (
     "lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest", "useful",
-    "since_raise_s",
+    "since_raise_s", "down_delay_s",
 )  # fmt: skip
 
 
@@ -61,6 +61,7 @@ class Observation:
         useful: the most executors that the tasks of the heavy stage can fill, within the contract's bounds; None in
             older logs, whose decisions the agent refused where they asked for more.
         since_raise_s: since the target last rose; None in older logs, which waited since its last change.
+        down_delay_s: how long an executor is kept that nobody needs; None in older logs, whose contract has it.
     """
 
     now_s: float
@@ -96,6 +97,7 @@ class Observation:
     busiest: float | None = None
     useful: int | None = None
     since_raise_s: float | None = None
+    down_delay_s: float | None = None
 
     def most(self, contract: Contract) -> int:
         """Return the most executors that may be asked for."""

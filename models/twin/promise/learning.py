@@ -133,7 +133,8 @@ def run_learning(every: Sequence[Promises], change: LeadChange | None = None) ->
 
     Every run begins with its contract's lead time and price, and knows of capacity, lead time and promise what its own
     batches, raises and late seconds tell, by the code of a live job. What it receives of the load ahead is in
-    `DailyForecasts`. A run comes to the same whatever others are beside it.
+    `DailyForecasts`. A run comes to the same whatever others are beside it. How long executors are kept
+    is what a made contract (`Setup`) states; where a job's own does not, it goes with the lead time (`plan_contract`).
 
     Args:
         every: with the blend's forecasts, the same setup and as many draws each.

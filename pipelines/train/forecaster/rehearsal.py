@@ -10,7 +10,7 @@ from configs.policies import LISTENERS
 from configs.settings import Settings
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
-from models.policy.live.learned_lead import LearnedLead, lead_quantiles
+from models.policy.live.learned_lead import LearnedLead, lead_quantiles, plan_contract
 from models.policy.received.peak_calibrator import PeakCalibrator
 from models.policy.received.rehearsal import Rehearsal, promised
 from models.twin.experiment.peak_training import LEAST_S, STEPS, UNFITTED, learn_calibrator
@@ -50,7 +50,7 @@ def read_live_job(settings: Settings, job: str, source: LakeSeries) -> LiveJob |
     for outcome in source.outcomes:
         known = known.learn_outcome(outcome)
     lead = lead_quantiles(known, contract, contract.planning.utilisation)
-    planned = contract.planned_for(lead["planned_s"], lead["growth"])
+    planned = plan_contract(known, contract, lead)
     twin = fit_twin(settings, planned, source)
     return LiveJob(twin_setup(settings, planned, twin.job), twin.measured)
 

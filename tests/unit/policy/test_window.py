@@ -59,6 +59,16 @@ def test_a_time_that_is_no_number_is_refused():
         window.push_values(window.fresh(1, "w"), "w", np.array([1.0]), np.nan, WINDOW_S)
 
 
+@pytest.mark.parametrize("length", [60.0, 121.0, 1000.0])
+def test_a_window_of_another_length_holds_the_highest_of_what_it_held(length):
+    held = pushed([5.0, 3.0], [1e9, 1e9 + 60.0])
+    begun = window.begin_anew(held, "w", 1e9 + 100.0, length)
+    for at, highest in ((99.0 + length, 5.0), (101.0 + length * 12 / 11, 1.0)):
+        memory = window.push_values(begun, "w", np.array([1.0]), 1e9 + at, length)
+        assert window.highest(memory, "w")[0] == highest
+    assert np.isneginf(window.highest(window.begin_anew(window.fresh(1, "w"), "w", 0.0, length), "w")).all()
+
+
 @pytest.mark.parametrize("gone", [131.0, 1e9])
 def test_after_a_long_pause_all_is_forgotten(gone):
     memory = window.push_values(pushed([5.0], [0.0]), "w", np.array([1.0]), gone, WINDOW_S)

@@ -225,6 +225,20 @@ def test_what_was_written_by_another_version_is_written_anew(folder, accepted, w
     assert set(accepted.all()) == {"rides"}
 
 
+def test_what_a_contract_states_of_its_delay_is_known_to_workers_also_where_an_earlier_release_wrote_all_values(
+    folder, accepted, watch
+):
+    accepted.file.write_text(json.dumps({"orders": Contract(job="orders").model_dump(mode="json")}))
+    assert accepted.of("orders").delay_stated
+    write(folder, "orders")
+    watch.update()
+    assert not accepted.of("orders").delay_stated and accepted.of("orders") == Contract(job="orders")
+    assert accepted.of("orders").hash == Contract(job="orders").hash
+    write(folder, "orders", "job: orders\nplanning: {scale_down_delay_s: 8}\n")  # what it would be
+    watch.update()
+    assert accepted.of("orders").delay_stated
+
+
 def test_files_that_have_not_changed_are_not_read_again(folder, accepted, watch, monkeypatch, steady):
     reads = []
     monkeypatch.setattr("pipelines.scale.contracts.read_contracts", lambda at: reads.append(at) or read_contracts(at))
