@@ -33,6 +33,9 @@ def messages_after(
         same = _alike(decision, memory, contract)
         acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
         reached = memory.executors == decision.executors or not acts
+        before = memory.executors or 0 if standing is None else standing.executors
+        if acts and decision.mode == "act" and decision.executors > before:
+            memory = dataclasses.replace(memory, asked_at=now)
         again = count_repeat(standing, now, decision.codes, same, reached)
         if again is None:
             out.append(("decisions", job, decision))

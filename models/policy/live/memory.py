@@ -17,6 +17,7 @@ from models.policy.core.batches import BatchSums, add_batch, busiest_share, task
 from models.policy.core.budget import Account, Promise
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
+from models.policy.live.beside_start import is_beside_start
 from models.policy.live.learned_lead import LearnedLead, no_room
 from models.policy.live.standing import Standing
 from models.policy.received.outlook import SMOOTH_S
@@ -40,7 +41,7 @@ class Memory:
         policy, carried, delay_s: who decided last, its memory as JSON values, and how long it kept executors.
         forecast, refuted: the newest forecast's fields, if any; whether nothing came of load that they called sure.
         mode: what the job's agent does with decisions, as it last said.
-        standing: the decision written last.
+        standing, asked_at: the decision written last; when what it asks for, also for replays, last rose.
         beat_at, unknown_at: when a heartbeat was last written; since when the job has had no contract.
         refused: kinds of metrics that were refused, and when that was told.
         turns: when each application began to report after another one, by its id; the last one reports now.
@@ -76,6 +77,7 @@ class Memory:
     refuted: bool = False
     mode: str | None = None
     standing: Standing | None = None
+    asked_at: float | None = None
     beat_at: float | None = None
     unknown_at: float | None = None
     refused: dict[str, float] = field(default_factory=dict)
@@ -101,7 +103,8 @@ class Memory:
     def to_json(self) -> str:
         """Serialise the memory; `from_json` is the inverse."""
         # `json`, which writes number after number, took a fifth of a step. A float of numpy is none to msgspec.
-        return msgspec.json.encode({**vars(self), "replay": _kept(self.replay)}, enc_hook=float).decode()
+        replay = {name: one for name, one in vars(self.replay).items() if one is not None}  # older releases lack some
+        return msgspec.json.encode({**vars(self), "replay": replay}, enc_hook=float).decode()
 
     @classmethod
     def from_json(cls, text: str) -> Memory:
@@ -128,11 +131,6 @@ class Memory:
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None
         return cls(**data)
-
-
-def _kept(replay: ReplayControl) -> dict[str, Any]:
-    """Leave out what no replay has set: the release before refuses a job's whole memory for a field that it lacks."""
-    return {name: one for name, one in vars(replay).items() if one is not None}
 
 
 def fresh(contract: Contract) -> Memory:
@@ -177,7 +175,7 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
 def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
     """Return the memory after one micro-batch, which tells what a batch's overhead and its work per record are.
 
-    The 2 batches after a scale-up do not, nor does one in which executors left.
+    The 2 batches after a scale-up do not, nor does one in which executors came or left, or one beside a start.
 
     Args:
         memory: so far; not changed.
@@ -201,8 +199,10 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     )  # fmt: skip
     if memory.cold > 0:
         return replace(memory, cold=memory.cold - 1)
-    left = (executors or 0) < (memory.executors or 0)  # just now, and no interval has told yet
-    if left or not executors or not memory.tasks:
+    changed = executors != (memory.executors or executors)  # just now, and no interval has told yet
+    since_s = -1.0 if memory.asked_at is None or memory.no_room else sample["wall_time"] - memory.asked_at
+    asked = memory.standing, since_s, memory.lead
+    if changed or not executors or not memory.tasks or is_beside_start(*asked, executors, contract):
         return memory
     scatter = add_surprise(memory.scatter, memory.model, rows, worth, duration)
     model = learn_from_batch(memory.model, rows, worth, duration, tasks_s(sample, slots))

@@ -60,6 +60,15 @@ def at_once(missing: Floats, growth: Floats | float, step_up: float) -> Floats:
     return np.minimum(soonest, step_up)
 
 
+def quiet_s(lead_s: float, growth: float) -> float:
+    """Return for how many seconds after a raise batches teach nothing of a job, unless its executors have come.
+
+    For a lead time where starts are made in turns because they slow each other down: what they take is taken from the
+    batches as well. For none where all start at once, each on a computer of its own.
+    """
+    return lead_s if starts_at_once(2, growth)[2] < 2 else 0.0
+
+
 def pace_s(
     missing: Floats, started: Floats, growth: Floats | float, step_up: float, lead_s: Floats | float
 ) -> Floats | float:

@@ -17,11 +17,12 @@ from models.policy.core.steered import Steered
 from models.policy.core.view import Memory, View
 from models.policy.live.learned_lead import LearnedLead, lead_quantiles, read_start
 from models.policy.planners.mpc import Mpc
+from models.policy.planners.turns import quiet_s
 from models.twin.experiment.lanes import load_of
 from models.twin.experiment.scenario import Scenario
 from models.twin.promise.daily import DailyForecasts
 from models.twin.promise.heard import Heard
-from models.twin.sim.job import Belief, TwinJob, TwinJobs, stack
+from models.twin.sim.job import TwinJob, TwinJobs, stack
 from models.twin.sim.raises import Agents
 from models.twin.sim.run import SimOutcome, advance, begin_to_count, first_executors, observe, set_targets, summarise
 from models.twin.sim.state import begin
@@ -103,6 +104,10 @@ class _Learner:
         return Raise(run, outcome["decided_at"], outcome["wall_time"], start.seconds, start.executors, start.censored,
                      said["median_s"], said["planned_s"])  # fmt: skip
 
+    def quiet_s(self, run: int) -> float:
+        """Return for how many seconds after a raise of a run batches teach nothing."""
+        return quiet_s(self._quantiles[run]["planned_s"], self._quantiles[run]["growth"])
+
     def policy(self, runs: Integers) -> Steered:
         """Return the policy of some runs."""
         key = runs.tobytes()
@@ -150,6 +155,7 @@ def run_learning(every: Sequence[Promises], change: LeadChange | None = None) ->
     jobs, first = stack([setup.twin_job] * len(each), setup.belief), np.repeat(np.arange(len(every)) * seeds, runs)
     load = load_of([one.scenario for one in every], first + draw)
     state, learner, agents = begin(jobs, first_executors(jobs, load, looks), draw), _Learner(each), Agents(len(each))
+    jobs.facts["quiet_s"] = [learner.quiet_s(run) for run in range(len(each))]
     draws = np.split(draw, np.cumsum(runs)[:-1])
     heard = Heard(
         [DailyForecasts(one.scenario, of, setup.contract.planning) for one, of in zip(every, draws, strict=True)], runs
@@ -161,7 +167,7 @@ def run_learning(every: Sequence[Promises], change: LeadChange | None = None) ->
         if now in begins:
             begin_to_count(state, load, now)
         if change is not None and now >= change.at_s:
-            jobs, change = _changed(setup.twin_job, change, len(each), setup.belief), None
+            jobs, change = _changed(setup.twin_job, change, jobs), None
         heard.follow(number, learner.leads_s)
         late_s[number], lasts = state.x["over"], now < load.produced.ends
         view = observe(state, jobs, load, looks, now, None)
@@ -171,6 +177,7 @@ def run_learning(every: Sequence[Promises], change: LeadChange | None = None) ->
         for run, told in agents.hear(state, now, now + looks.every_s, busy):
             learnt = learner.learn(run, told, float(busy[run])) if lasts[run] else None
             raises += [] if learnt is None else [learnt]
+            jobs.facts["quiet_s"][run] = learner.quiet_s(run)
         advance(state, jobs, load, now, min(now + looks.every_s, load.seconds))
     outcome = summarise(state, jobs, load, targets, why)
     ends = list(itertools.accumulate(runs, initial=0))
@@ -192,8 +199,9 @@ def _pass(scenario: Scenario, runs: slice, outcome: SimOutcome, late_s: Floats, 
     return Pass(mine, late_s[:looks, runs], own)
 
 
-def _changed(job: TwinJob, change: LeadChange, runs: int, belief: Belief) -> TwinJobs:
-    return stack([replace(job, startup_s=change.startup_s)] * runs, belief)
+def _changed(job: TwinJob, change: LeadChange, jobs: TwinJobs) -> TwinJobs:
+    startup_s = stack([replace(job, startup_s=change.startup_s)]).startup_s
+    return jobs._replace(startup_s=np.repeat(startup_s, len(jobs.facts), axis=0))
 
 
 def _decide(

@@ -14,6 +14,7 @@ from configs.contract import Planning
 from configs.errors import CorrectableError
 from models.policy.core.batch_time import LEAST_GUESS_S
 from models.policy.core.capacity import Capacity, Floats, Integers, speed_table
+from models.policy.planners.turns import quiet_s
 
 DRAWS = 32
 """Quantiles that measured times are reduced to; the twin draws from these."""
@@ -120,31 +121,40 @@ class Belief(NamedTuple):
         overhead_s: seconds of a batch that no executor shortens.
         per_record_s: seconds that one slot needs per record.
         scaling: exponent of speed in slots.
+        quiet_s: seconds after a raise in which batches teach nothing, until its executors have come (`quiet_s`).
     """
 
     overhead_s: float
     per_record_s: float
     scaling: float
+    quiet_s: float = 0.0
 
     @classmethod
     def of(cls, planning: Planning) -> Belief:
         """Take the guesses from the planning section of a job's contract."""
-        return cls(planning.overhead_s, planning.per_record_s, planning.scaling)
+        quiet = quiet_s(planning.lead_s, planning.start_growth)
+        return cls(planning.overhead_s, planning.per_record_s, planning.scaling, quiet)
+
+    @property
+    def at_first(self) -> tuple[float, ...]:
+        """What of it is in `BELIEVED`."""
+        return max(self.overhead_s, LEAST_GUESS_S), self.per_record_s, self.quiet_s
 
 
 TRUTH = (
     "overhead_s", "per_record_s", "least", "most", "trigger_s", "batch_rows", "cold_s", "noise", "latency_target_s",
     "top", "catch_up", "rewind_s", "warmup", "warmup_kept",
 )  # fmt: skip
-FACTS = np.dtype([(name, float) for name in (*TRUTH, "guessed_overhead_s", "guessed_per_record_s")], align=True)
-"""A record of `TwinJobs.facts`: the truth, and behind it overhead and service time as they are believed at first."""
+BELIEVED = ("guessed_overhead_s", "guessed_per_record_s", "quiet_s")
+FACTS = np.dtype([(name, float) for name in (*TRUTH, *BELIEVED)], align=True)
+"""A record of `TwinJobs.facts`: the truth, and behind it what is believed at first."""
 
 
 class TwinJobs(NamedTuple):
     """Jobs as arrays, one row per run.
 
     Attributes:
-        facts: (runs,) records of `FACTS`: the true parameters, then overhead and service time as first believed.
+        facts: (runs,) records of `FACTS`: the true parameters, then what is believed.
         speeds: (runs, N + 1) slots that 0 to N executors are worth.
         believed: (runs, N + 1) slots that a policy takes them to be worth.
         startup_s, restart_s: (runs, DRAWS) quantiles of the measured times; `restart_s` is NaN for engines that do not
@@ -209,10 +219,7 @@ def stack(jobs: Sequence[TwinJob], beliefs: Belief | Sequence[Belief] | None = N
     both = list(zip(jobs, [beliefs] * len(jobs) if isinstance(beliefs, Belief) else beliefs, strict=True))
     known = {one: i for i, one in enumerate(dict.fromkeys(both))}
     most = max(job.most for job, _ in known)
-    facts = [
-        (*(getattr(job, name) for name in TRUTH), max(belief.overhead_s, LEAST_GUESS_S), belief.per_record_s)
-        for job, belief in known
-    ]
+    facts = [(*(getattr(job, name) for name in TRUTH), *belief.at_first) for job, belief in known]
     believed = np.array([speed_table(most, job.cores, job.tasks, belief.scaling) for job, belief in known])
     each = TwinJobs(
         np.array(facts, FACTS), np.array([speed_table(most, job.cores, job.tasks, job.scaling) for job, _ in known]),

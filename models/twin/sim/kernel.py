@@ -61,7 +61,7 @@ def _commit(x: Any, job: Any, believed: Any, latencies: Any, produced: Any, last
     x.slots += span * slots
     if x.untaught > 0:
         x.untaught -= 1.0
-    else:
+    elif x.waiting == 0 or end - x.raised_at >= job.quiet_s:
         x.overhead_s, x.per_record_s, x.sure_overhead, x.sure_both, x.sure_record = _learn(
             x.rows, slots, duration, x.overhead_s, x.per_record_s, x.sure_overhead, x.sure_both, x.sure_record,
             job.guessed_overhead_s, job.guessed_per_record_s,

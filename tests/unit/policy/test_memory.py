@@ -20,6 +20,7 @@ from models.policy.live.memory import (
     with_interval,
 )
 from models.policy.live.replay import build_policy_at, replay_decision
+from models.policy.live.standing import Standing
 from models.policy.planners.planner import Planner
 from models.policy.replays.kept import ReplayControl
 from models.policy.rules.fixed import Static
@@ -163,6 +164,46 @@ def test_cold_batches_teach_nothing_warm_ones_do():
         grown = with_batch(grown, {**batch, "executors": 2}, CONTRACT)
         assert grown.model == memory.model
     assert with_batch(grown, {**batch, "executors": 2}, CONTRACT).model != memory.model
+
+
+def test_the_batch_in_which_executors_came_teaches_nothing_though_no_interval_has_told():
+    """It ran on one for the most part: on two its records would seem to cost twice what they do."""
+    before = with_interval(fresh(CONTRACT), interval(executors=1))
+    batch = {"batch_rows": 500, "batch_s": 2.4, "executors": 2, "wall_time": 100.0}
+    came = with_batch(before, batch, CONTRACT)
+    assert came.model == before.model and came.batches != before.batches
+    after = with_interval(came, interval(executors=2))
+    for _ in range(2):
+        after = with_batch(after, batch, CONTRACT)
+        assert after.model == before.model
+    assert with_batch(after, batch, CONTRACT).model != before.model
+
+
+@pytest.mark.parametrize(
+    ("growth", "asked", "since_s", "more", "teaches"),
+    [
+        (1.0, 2, 5.0, {}, False),
+        (0.0, 2, 5.0, {}, True),  # it starts on a computer of its own
+        (1.0, 2, 60.0, {}, True),  # it should have come long ago
+        (1.0, 2, -1.0, {}, True),  # the batch was over when it was asked for
+        (1.0, 1, 5.0, {}, True),
+        (1.0, 2, 5.0, {"no_room": True}, True),
+        (1.0, 2, None, {}, True),
+    ],
+)
+def test_a_batch_beside_a_start_that_takes_its_cores_teaches_nothing(growth, asked, since_s, more, teaches):
+    """On a slow computer it took twice as long, so that the job seemed slower, and that asked for the next start."""
+    contract = CONTRACT.planned_for(8.0, growth)
+    standing = Standing("j-1", 100.0, asked, "")
+    asked_at = None if since_s is None else 100.0 - since_s
+    memory = replace(with_interval(fresh(contract), interval()), standing=standing, asked_at=asked_at, **more)
+    batch = {
+        "batch_rows": 500, "batch_s": 4.8, "executors": 1, "wall_time": 100.0, "time_scale": 1.0,
+        "latency_max_s": 9.0,
+    }  # fmt: skip
+    after = with_batch(memory, batch, contract)
+    assert (after.model != memory.model) == (after.scatter != memory.scatter) == teaches
+    assert after.account != memory.account and after.batches != memory.batches
 
 
 @pytest.mark.parametrize("batch_first", [True, False])

@@ -238,3 +238,16 @@ def test_late_seconds_make_a_policy_stricter_only_where_it_acts_and_it_replays(m
     for decision in decisions:
         assert replay_decision(decision, KNOWN)[0] == decision["executors"]
     assert memory.account.late_s > 10  # counted in any case
+
+
+@pytest.mark.parametrize(("mode", "asked"), [("act", True), ("observe", False)])
+def test_it_is_known_since_when_more_executors_are_asked_for_where_somebody_starts_them(mode, asked):
+    """Until they come, batches beside their start teach nothing; a lowering, and who only observes, start none."""
+    scaler, memory, asked_at = Scaler("orders", CONTRACT, "reactive", mode), None, []
+    for second in range(60):
+        load = 500.0 if 10 <= second < 20 else 10.0
+        sample = metric(wall_time=NOW + second, time=float(second), arrival_rps=load, mode=mode)
+        memory, _ = scaler.step(memory, [row("metrics", sample)], NOW + second, NOW + second)
+        asked_at.append(memory.asked_at)
+    assert asked_at[9] is None and len(set(asked_at[20:])) == 1
+    assert (asked_at[-1] is not None and NOW + 10 <= asked_at[-1] < NOW + 20) == asked

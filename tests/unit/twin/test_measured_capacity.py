@@ -56,6 +56,22 @@ def test_batches_teach_in_the_twin_what_they_teach_a_live_job() -> None:
     assert taught > 50 and abs(model.per_record_s / GUESS.per_record_s - 1) > 0.3
 
 
+@pytest.mark.parametrize(("growth", "teaches"), [(1.0, False), (0.3, True)])
+def test_batches_beside_a_start_that_takes_their_cores_teach_nothing_as_in_a_live_job(growth: float, teaches: bool):
+    """Executors take 30 s to come, of which 20 are planned for: so long nothing is learned, and then again."""
+    belief = Belief.of(Planning(overhead_s=0.2, per_record_s=0.009, lead_s=20.0, start_growth=growth))
+    jobs = stack([replace(TRUTH, startup_s=(30.0,))], belief)
+    load, state = Load(100.0 * np.arange(41.0)[None], np.zeros(1, np.int64)), begin(jobs, np.ones(1), np.ones(1, int))
+    learned = []
+    for now in range(40):
+        if now == 5:
+            set_targets(state, jobs, np.full(1, 2.0), now)
+        before = state.x["per_record_s"][0]
+        advance(state, jobs, load, now, now + 1)
+        learned.append(state.x["per_record_s"][0] != before)
+    assert any(learned[:5]) and any(learned[6:25]) == teaches and any(learned[26:35])
+
+
 def test_a_backtest_gives_no_policy_the_truth_and_its_batches_have_noise() -> None:
     setup = Setup()
     planning, job = setup.contract.planning, setup.twin_job
