@@ -16,8 +16,7 @@ from models.policy.live.learned_lead import lead_quantiles, plan_contract
 from models.policy.live.memory import Memory
 from models.policy.live.unseen import keep_unseen, running_unseen
 from models.policy.replays.control import decide_rate
-from models.policy.replays.kept import with_asked
-from models.policy.replays.total import ask_in_all
+from models.policy.replays.total import ask_in_all, seconds_since
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
@@ -177,7 +176,7 @@ class Scaler:
             **({"forecast_read": self._used} if self.store is not None else {}),
         }  # fmt: skip
         standing = None if memory.standing is None else memory.standing.executors
-        has = memory.executors or seen.executors, made.executors, standing
+        has = memory.executors or seen.executors, made.executors, standing, seconds_since(memory.asked_at, seen.now_s)
         replay, rate = decide_rate(memory.replay, seen, self.contract, memory.model, memory.scatter, *has)
         wanted = made.executors, made.reason, made.codes, rate.inputs, rate.relief
         executors, reason, codes, added = ask_in_all(*wanted, seen, contract)
@@ -192,8 +191,6 @@ class Scaler:
                 memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, contract.executors, now)
                 decided = made.executors, seen.target, executors, reason, codes
                 executors, reason, codes = with_grant(*decided, inputs["pool"])
-        if rate.inputs is not None:  # else nothing adds to what the policy asks for
-            replay = with_asked(replay, executors, has[0] if standing is None else standing, now)
         memory = memory if replay is memory.replay else dataclasses.replace(memory, replay=replay)
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": memory.batches.busy}
         return memory, self._record(

@@ -9,7 +9,7 @@ from models.policy.live.learned_lead import lead_quantiles
 from models.policy.live.memory import Memory
 from models.policy.replays.executors import add_executors, kept_running
 from models.policy.replays.relief import keep_for_relief
-from models.policy.replays.total import TotalSoFar, begin_in_turns
+from models.policy.replays.total import TotalSoFar, begin_in_turns, seconds_since
 
 
 def running_unseen(memory: Memory) -> int:
@@ -32,7 +32,7 @@ def keep_unseen(memory: Memory, reason: str, contract: Contract, most: int, now:
     asked, soon = replay.executors_asked, replay.executors_soon(most)
     wanted, reason = add_executors(memory.target, reason, asked, most, soon, running_unseen(memory))
     wanted, reason = keep_for_relief(wanted, reason, replay, standing, most)
-    raised_s = replay.total_raised_s(now)
+    raised_s = seconds_since(memory.asked_at, now)
     total = TotalSoFar(memory.executors or 0, standing, math.inf if raised_s is None else raised_s)
     lead = lead_quantiles(memory.lead, contract, memory.batches.busy or 0.0)
     planning = contract.planned_for(lead["planned_s"], lead["growth"]).planning

@@ -51,7 +51,7 @@ class DecidedRate:
 
 def decide_rate(
     control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float, executors: int,
-    live: int, standing: int | None,
+    live: int, standing: int | None, raised_s: float | None = None,
 ) -> tuple[ReplayControl, DecidedRate]:  # fmt: skip
     """Decide how fast replays may run until the next evaluation; a new interval is closed at most every `interval_s`.
 
@@ -66,6 +66,7 @@ def decide_rate(
         executors: that run, those for replays too.
         live: executors that the policy asks for, of live records alone.
         standing: executors that the decision before asks for, those for replays too; None before one.
+        raised_s: seconds since more than before were asked for, in all; None: never.
     """
     if not control.replays and not may_hold_back(contract):
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
@@ -87,7 +88,7 @@ def decide_rate(
     reading = replace(reading, replay_ratio=cost)
     control = replace(control, arrived=control.arrived.then(seen.arrival_rps))
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
-    signals = replace(signals, starting=_is_starting(control, seen, executors, standing) or None)
+    signals = replace(signals, starting=_is_starting(raised_s, seen, executors, standing) or None)
     left, had = certainly_left(terms, plan, state, signals), state
     if left is not None:
         may_begin = _that_may_begin(control, signals, left, reading, seen.ahead)
@@ -100,7 +101,7 @@ def decide_rate(
     inputs: dict[str, Any] = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
         "executors": control.executors, "executors_soon": control.executors_soon(contract.executors.max),
-        "controller": VERSION, "standing": standing, "raised_s": control.total_raised_s(seen.now_s),
+        "controller": VERSION, "standing": standing, "raised_s": raised_s,
     }  # fmt: skip
     if control.replays:
         of_each = {
@@ -152,8 +153,7 @@ def _signals(
     )  # fmt: skip
 
 
-def _is_starting(control: ReplayControl, seen: Observation, executors: int, standing: int | None) -> bool:
-    raised_s = control.total_raised_s(seen.now_s)
+def _is_starting(raised_s: float | None, seen: Observation, executors: int, standing: int | None) -> bool:
     return (standing or 0) > executors or (raised_s is not None and raised_s < (seen.lead_s or 0.0))
 
 

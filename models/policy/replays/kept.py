@@ -40,7 +40,6 @@ class ReplayControl:
         sustained: records/s that the fewest and the most executors sustained as the terms were derived; None: unknown.
         may_begin: ids of replays for which enough was left over at the end of the newest interval; None: never asked.
         worst: largest ratio of a signal to its limit, in the newest interval that measured one; None: none did.
-        total_raised_at: when more executors were last asked for, in all; None: not since there are replays.
     """
 
     replays: dict[str, dict[str, Any]] = field(default_factory=dict)
@@ -56,7 +55,6 @@ class ReplayControl:
     sustained: list[float] | None = None
     may_begin: list[str] | None = None
     worst: float | None = None
-    total_raised_at: float | None = None
 
     @classmethod
     def from_json_values(cls, values: Mapping[str, Any]) -> ReplayControl:
@@ -81,11 +79,6 @@ class ReplayControl:
     def executors_asked(self) -> int:
         """Those of `executors` that are asked for."""
         return self.executors if self.of_use is None else min(self.executors, self.of_use)
-
-    def total_raised_s(self, now: float) -> float | None:
-        """Return the seconds since `total_raised_at`; None also where a clock was set back behind it."""
-        at = self.total_raised_at
-        return None if at is None or at > now else now - at
 
     def executors_soon(self, most: int) -> int:
         """Executors beyond the live job's that are not given back: the schedules ask for them soon, or a replay begins.
@@ -126,11 +119,6 @@ def without_unsaid(control: ReplayControl, now: float) -> ReplayControl:
     """
     said = {name: one for name, one in control.replays.items() if now - one["wall_time"] <= UNSAID_S}
     return control if len(said) == len(control.replays) else replace(control, replays=said)
-
-
-def with_asked(control: ReplayControl, executors: int, before: int, now: float) -> ReplayControl:
-    """Return the control after a decision; `total_raised_at` is `now` where it asks for more than before, in all."""
-    return replace(control, total_raised_at=now) if executors > before else control
 
 
 def with_latency(control: ReplayControl, sample: Mapping[str, Any]) -> ReplayControl:

@@ -43,6 +43,11 @@ class TotalSoFar(NamedTuple):
     raised_s: float
 
 
+def seconds_since(at: float | None, now: float) -> float | None:
+    """Return the seconds since a moment, epoch seconds; None without one, and where a clock was set back behind it."""
+    return None if at is None or at > now else now - at
+
+
 def ask_in_all(
     live: int, reason: str, codes: list[str], decided: Mapping[str, Any] | None, relief: Mapping[str, Any] | None,
     seen: Observation, contract: Contract,
