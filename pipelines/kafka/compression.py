@@ -57,7 +57,7 @@ def choose_codec(values: Sequence[bytes], usual: str, busy: float, candidates: I
         busy: share of the cores that is busy, by which their time is priced.
         candidates: names of codecs.
     """
-    batches = batches_of(values, BATCH_BYTES)
+    batches = batches_of(values)
     if not batches:
         return ChosenCodec(usual, "the topic has no record to measure codecs on")
     measured = {name: measure_codec(name, batches) for name in candidates}
@@ -110,18 +110,17 @@ def busy_share() -> float:
     return min(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
 
 
-def batches_of(records: Iterable[bytes], most_bytes: int) -> list[bytes]:
-    """Put records together as a producer does before it compresses them: one after the other, up to so many bytes.
+def batches_of(records: Iterable[bytes]) -> list[bytes]:
+    """Put records together as a producer does before it compresses them: one after the other, up to BATCH_BYTES.
 
     Args:
         records: values of records; of one that is larger alone there is a batch of its own.
-        most_bytes: of a batch, at least 1.
     """
     batches: list[bytes] = []
     batch: list[bytes] = []
     size = 0
     for record in records:
-        if batch and size + len(record) > most_bytes:
+        if batch and size + len(record) > BATCH_BYTES:
             batches.append(b"".join(batch))
             batch, size = [], 0
         batch.append(record)
@@ -129,38 +128,34 @@ def batches_of(records: Iterable[bytes], most_bytes: int) -> list[bytes]:
     return [*batches, b"".join(batch)] if batch else batches
 
 
-def measure_codec(
-    name: str, batches: Sequence[bytes], level: int | None = None, least_s: float = LEAST_S
-) -> MeasuredCodec:
-    """Measure ratio and speeds of a codec on batches; takes 10 times `least_s`, or once each way if that is longer.
+def measure_codec(name: str, batches: Sequence[bytes]) -> MeasuredCodec:
+    """Measure ratio and speeds of a codec on batches, at the level of Kafka's clients; takes 10 times LEAST_S.
 
     Args:
         name: in Arrow, or none.
         batches: at least one, not empty.
-        level: of compression; None: that of Kafka's clients.
-        least_s: CPU seconds that a measurement takes.
     """
     import pyarrow as pa
 
     if name == NONE:
         return PLAIN
-    codec = pa.Codec(name, LEVELS.get(name) if level is None else level)
+    codec = pa.Codec(name, LEVELS.get(name))
     packed = [codec.compress(batch, asbytes=True) for batch in batches]
     sizes = list(map(len, batches))
     size = sum(sizes)
-    encode_s = _seconds(lambda: [codec.compress(batch) for batch in batches], least_s)
+    encode_s = _seconds(lambda: [codec.compress(batch) for batch in batches])
     pairs = list(zip(packed, sizes, strict=True))
-    decode_s = _seconds(lambda: [codec.decompress(one, length) for one, length in pairs], least_s)
+    decode_s = _seconds(lambda: [codec.decompress(one, length) for one, length in pairs])
     return MeasuredCodec(sum(map(len, packed)) / size, size / encode_s, size / decode_s)
 
 
-def _seconds(work: Callable[[], Any], least_s: float) -> float:
+def _seconds(work: Callable[[], Any]) -> float:
     """CPU seconds that it takes once: the median of five times as often as makes a time that a clock can tell."""
     work()
     found = []
     for _ in range(REPEATS):
         times, began = 0, time.process_time()
-        while times == 0 or time.process_time() - began < least_s:
+        while times == 0 or time.process_time() - began < LEAST_S:
             work()
             times += 1
         found.append((time.process_time() - began) / times)

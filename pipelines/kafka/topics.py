@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 
@@ -167,25 +167,6 @@ def retention_s(kafka: Kafka, name: str) -> float | None:
     if "delete" not in options.get("cleanup.policy", "") or most_bytes >= 0 or kept_ms < 0:
         return None
     return kept_ms / 1000
-
-
-def stored_bytes(kafka: Kafka, topics: Collection[str]) -> dict[str, int]:
-    """Return {topic: bytes that it takes on the brokers' disks}, replicas included; 0 for a topic that is not there.
-
-    Args:
-        kafka: the brokers, their security and the topics' prefix.
-        topics: names without the prefix.
-
-    Raises:
-        BrokerError, SettingsError: as `connect_client`, or the broker refuses, e.g. for want of rights.
-    """
-    found = dict.fromkeys(topics, 0)
-    with _admin(kafka) as admin:
-        brokers = admin.describe_log_dirs([kafka.topic(topic) for topic in topics])
-    for topic in (topic for broker in brokers for log in broker["log_dirs"] for topic in log["topics"]):
-        sizes = (partition["partition_size"] for partition in topic["partitions"])
-        found[topic["name"].removeprefix(kafka.prefix)] += sum(sizes)
-    return found
 
 
 @contextmanager

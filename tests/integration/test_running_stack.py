@@ -10,9 +10,9 @@ import pytest
 from typer.testing import CliRunner
 
 from pipelines.cli.app import app
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import read_records, topic_offsets
 from pipelines.kafka.publisher import Publisher
-from pipelines.kafka.topics import stored_bytes, topic_id
+from pipelines.kafka.topics import topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.connection.transport import TOPICS
 
@@ -69,15 +69,15 @@ def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(empty_
 
     def standing():
         records = {topic: (topic_id(empty_topics, topic), list(read_records(empty_topics, topic))) for topic in told}
-        return records, stored_bytes(empty_topics, TOPICS)
+        return records, {topic: topic_offsets(empty_topics, topic) for topic in TOPICS}
 
-    before, sizes = standing()
+    before, offsets = standing()
     assert all(len(records) == 1 for _, records in before.values())
-    assert {topic for topic, size in sizes.items() if size} == {*told}
+    assert {topic for topic, ends in offsets.items() if any(end for _, end in ends.values())} == {*told}
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", empty_topics.bootstrap)
     monkeypatch.setenv("TIDECAST_KAFKA__PREFIX", empty_topics.prefix)
     monkeypatch.setenv("TIDECAST_VAR", str(tmp_path / "var"))
     for arguments in ("run", "compare reactive", "bench agent", "bench fastpath --quick --only kafka"):
         done = CliRunner().invoke(app, arguments.split())
         assert "Unset TIDECAST_KAFKA__BOOTSTRAP" in f"{done.output}{done.exception}", arguments
-    assert standing() == (before, sizes)
+    assert standing() == (before, offsets)

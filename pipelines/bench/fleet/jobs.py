@@ -13,8 +13,8 @@ from configs.contract import Contract, Executors
 from configs.sections import Kafka, Training
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
-from pipelines.bench.autoscaler.told_job import CEILING, MEAN_RPS, SWING_S
 from pipelines.bench.fastpath.champions import add_version, promote_version
+from pipelines.bench.fleet.told_job import CEILING, MEAN_RPS, SWING_S
 from pipelines.kafka.publisher import Publisher
 from pipelines.serve.models.model_set import pack_model
 from tidecast.messages import MetricSample

@@ -15,8 +15,8 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from pipelines.bench.autoscaler.told_job import MEAN_RPS, SWING_S, ToldJob
 from pipelines.bench.fleet.jobs import STEP_S, begun_s, contract_of
+from pipelines.bench.fleet.told_job import MEAN_RPS, SWING_S, ToldJob
 from pipelines.bench.fleet.usage import cpu_s_of
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.processor import Scaler

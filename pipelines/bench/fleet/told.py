@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from configs.settings import load
-from pipelines.bench.autoscaler.told_job import ToldJob
 from pipelines.bench.fleet.jobs import begun_s, contract_of
+from pipelines.bench.fleet.told_job import ToldJob
 from pipelines.kafka.broker import Follower, Record
 from pipelines.kafka.publisher import Publisher
 from pipelines.stack.state import with_stack_addresses

@@ -15,7 +15,6 @@ from pipelines.cli.bench import live
 from pipelines.cli.bench.backfills import measure_real_backfills
 from pipelines.cli.bench.borders import measure_borders, measure_damaged_inputs
 from pipelines.cli.bench.chaos import measure_faults_of_parts
-from pipelines.cli.bench.codecs import measure_compression
 from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.deadlines import measure_deadlines_kept
 from pipelines.cli.bench.gains import measure_gains
@@ -52,7 +51,6 @@ app.command("borders")(measure_borders)
 app.command("capacity")(measure_capacity_estimates)
 app.command("controller")(measure_controller)
 app.command("chaos")(measure_faults_of_parts)
-app.command("codecs")(measure_compression)
 app.command("deadline")(measure_deadlines_kept)
 app.command("fleet")(live.measure_fleet_sizes)
 app.command("fuzz")(measure_damaged_inputs)
@@ -64,7 +62,6 @@ app.command("site")(measure_real_neighbours)
 app.command("soak")(measure_long_run)
 app.command("spread")(live.measure_spread_of_jobs)
 app.command("team")(measure_team)
-app.command("volume")(live.measure_volume_per_day)
 
 
 @app.command("advise")
@@ -133,24 +130,6 @@ def measure_fastpath(only: Only = None, quick: Quick = False, as_json: JsonFile 
     write_figure(as_json, figures)
     if page is not None:
         print(f"page: {write_page(figures, page)}")
-
-
-@app.command("lake")
-def measure_lake(
-    quick: Annotated[bool, typer.Option("--quick", help="Fewer days and jobs: shows that everything runs.")] = False,
-    as_json: JsonFile = None,
-) -> None:
-    """Measure the lake: megabytes (10⁶ bytes) per job and day, and the memory to read a day, a year, and 500 jobs.
-
-    Memory is the most that Python and Spark's JVM hold together, in 10⁶ bytes. Takes minutes; its lakes are deleted.
-
-    Raises:
-        subprocess.CalledProcessError: a process that reads failed.
-        OSError: the JSON file cannot be written.
-    """
-    from pipelines.bench.lake.reading import measure_reading
-
-    write_figure(as_json, measure_reading(quick))
 
 
 @app.command("promise")

@@ -1,4 +1,4 @@
-"""What `tidecast bench` measures on a broker or a job that runs for minutes: agent, fleet, raises, spread, volume."""
+"""What `tidecast bench` measures on a broker or a job that runs for minutes: agent, fleet, raises, spread."""
 
 from __future__ import annotations
 
@@ -57,25 +57,6 @@ def measure_raise_times(
     figures = measure_raises(load(), raises, resume)
     print(format_raises(figures))
     write_figure(as_json, figures)
-
-
-def measure_volume_per_day(
-    minutes: Annotated[float, typer.Option(min=1, help="For how long a job is reported.")] = 30.0,
-    quick: Annotated[bool, typer.Option("--quick", help="Three minutes.")] = False,
-    as_json: JsonFile = None,
-) -> None:
-    """Measure how many bytes a day one job, its forecasts and its decisions take on the broker's disk.
-
-    Starts a broker of its own; blocks for `minutes` and 90 s. Prints 10⁶ bytes per day, by topic and in all.
-
-    Raises:
-        SettingsError: the address of a service is set, which must not be emptied (status 2).
-        StackError, ProcessError, BrokerError: the broker does not start or answer (status 2).
-        OSError: the JSON file cannot be written.
-    """
-    from pipelines.bench.autoscaler.volume import measure_volume
-
-    write_figure(as_json, measure_volume(load(), 3.0 if quick else minutes))
 
 
 def measure_fleet_sizes(

@@ -11,10 +11,10 @@ from kafka import KafkaProducer
 
 from configs.contract import read_contracts
 from configs.sections import Kafka, Training
-from pipelines.bench.autoscaler.told_job import CEILING, MEAN_RPS, SWING_S, ToldJob
 from pipelines.bench.fastpath.champions import FolderChampions
 from pipelines.bench.fleet import jobs as fleet
 from pipelines.bench.fleet.measure import format_size
+from pipelines.bench.fleet.told_job import CEILING, MEAN_RPS, SWING_S, ToldJob
 from pipelines.bench.fleet.usage import usage_of
 from pipelines.registry import Champion
 from tidecast.messages import decode, encode

@@ -9,7 +9,15 @@ from configs.sections import Kafka
 from models.contract.slow.codecs import PLAIN, MeasuredCodec
 from pipelines.cli.app import app
 from pipelines.kafka import compression
-from pipelines.kafka.compression import ChosenCodec, choose_codec, chosen_codec, measure_codec, newest_values, readable
+from pipelines.kafka.compression import (
+    ChosenCodec,
+    batches_of,
+    choose_codec,
+    chosen_codec,
+    measure_codec,
+    newest_values,
+    readable,
+)
 from pipelines.kafka.connection import BrokerError
 
 ORACLE = {"none": PLAIN, "lz4": MeasuredCodec(0.5, 5e8, 2e9), "zstd": MeasuredCodec(0.35, 3e8, 9e8)}
@@ -45,8 +53,17 @@ def test_a_topic_without_records_keeps_the_usual_one(measured):
     )  # fmt: skip
 
 
-def test_a_codec_is_measured_as_kafkas_clients_use_it():
-    found = measure_codec("gzip", [b"the same again and again, " * 40], least_s=0.0)
+def test_batches_hold_all_records_in_order_up_to_their_size(monkeypatch):
+    monkeypatch.setattr(compression, "BATCH_BYTES", 10)
+    records = [bytes([n]) * size for n, size in enumerate((5, 5, 1, 20, 3, 7, 1))]
+    assert list(map(len, batches_of(records))) == [10, 1, 20, 10, 1]
+    assert b"".join(batches_of(records)) == b"".join(records)
+    assert batches_of([]) == []
+
+
+def test_a_codec_is_measured_as_kafkas_clients_use_it(monkeypatch):
+    monkeypatch.setattr(compression, "LEAST_S", 0.0)
+    found = measure_codec("gzip", [b"the same again and again, " * 40])
     assert found.ratio < 0.2 and found.encode_bps > 0 and found.decode_bps > 0
     assert measure_codec("none", [b"r"]) == PLAIN
 

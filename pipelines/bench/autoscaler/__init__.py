@@ -1,1 +1,0 @@
-"""What the autoscaler costs beside the job."""

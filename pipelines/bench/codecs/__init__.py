@@ -1,1 +1,0 @@
-"""What codecs come to on the records of topics."""
