@@ -7,7 +7,6 @@ import json
 import pytest
 
 from configs.settings import load
-from pipelines.bench.borders.compare import READERS, ingested_verdicts
 from pipelines.bench.borders.corpus import make_corpus
 from pipelines.ingest import run
 from pipelines.ingest.columns import KINDS, PLACE, QUARANTINED, spark_columns
@@ -17,6 +16,7 @@ from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
 from tests.fakes.lake_rows import lake_rows
 from tests.fakes.records import GOOD, NOW, bad_records, record
+from tests.fakes.topic_readers import READERS, ingested_verdicts
 
 pytestmark = pytest.mark.spark
 KEYS = {"contracts": GOOD["contracts"]["hash"].encode()}

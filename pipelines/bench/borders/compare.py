@@ -3,17 +3,13 @@
 Each reader is the code that runs live, on a state of its own.
 """
 
-from __future__ import annotations
-
 import tempfile
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any, cast
 
 from configs.contract import Contract
-from pipelines.bench.borders.corpus import JOB, KINDS, OddRecord, make_corpus
+from pipelines.bench.borders.corpus import JOB, KINDS, make_corpus
 from pipelines.ingest.columns import KINDS as INGESTED
 from pipelines.scale.processor import Scaler
 from pipelines.serve.fast.core import Core, IncomingSample
@@ -26,69 +22,45 @@ from tidecast.guard import Limits
 from tidecast.job import Job
 from tidecast.messages import MessageError, decode, decode_keyed, encode
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
-
 STEP_S = 60.0
 
 
-def compare_readers(spark: SparkSession | None, seed: int = 7) -> dict[str, Any]:
-    """Give every record of the corpus to every reader of its topic and compare their verdicts: accepted or not.
+def compare_readers():
+    """Every record of the corpus before every reader of its topic: [record as "topic: name", reader, ...] of each.
 
-    The readers are READERS, the code that runs live; stores are made in temporary folders and deleted.
-
-    Args:
-        spark: a session, to ask the lake's gate (reader "ingest") too; None leaves it out.
-        seed: of the records that are drawn.
-
-    Returns:
-        `records` and `verdicts` (how many), `readers` (names that gave any); lists of [record as "topic: name", reader,
-        ...]: `stopped` with the error's text where a reader raised, `differing` with its verdict where that is not the
-        reference reader `decode`'s, `unexpected` with `decode`'s where that is not what the record was made for (the
-        verdict is None where `decode` raised); `n_stopped`, `n_differing` and `n_unexpected`, their lengths.
-
-    Raises:
-        Exception: what the lake's gate raises; errors of the other readers are in `stopped`.
+    Lists: `stopped` with the error's text where a reader raised, `differing` with its verdict where that is not the
+    reference reader `decode`'s, `unexpected` with `decode`'s where that is not what the record was made for (None where
+    `decode` raised). And `records`, how many, and `readers`, by name.
     """
     now = time.time()
-    entries = make_corpus(now, seed)
-    figures: dict[str, Any] = {"records": len(entries), "stopped": [], "differing": [], "unexpected": []}
-    verdicts: list[dict[str, bool]] = [{} for _ in entries]
-    for entry, verdict_of in zip(entries, verdicts, strict=True):
+    entries = make_corpus(now)
+    stopped, differing, unexpected, readers = [], [], [], set()
+    for entry in entries:
+        verdict_of = {}
         for name, (topics, read) in READERS.items():
             if entry.topic in topics:
                 try:
                     verdict_of[name] = read(entry, now)
                 except Exception as error:  # live, it would end the reader for every job
-                    figures["stopped"].append([_named(entry), name, repr(error)[:200]])
-    if spark is not None:
-        for place, verdict in ingested_verdicts(spark, entries, now).items():
-            verdicts[place]["ingest"] = verdict
-    for entry, verdict_of in zip(entries, verdicts, strict=True):
+                    stopped.append([_named(entry), name, repr(error)[:200]])
         reference = verdict_of.get("decode")
         if entry.good is not None and reference is not entry.good:
-            figures["unexpected"].append([_named(entry), "decode", reference])
-        figures["differing"] += [
-            [_named(entry), name, accepted] for name, accepted in verdict_of.items() if accepted is not reference
-        ]
-    figures["verdicts"] = sum(len(verdict_of) for verdict_of in verdicts)
-    figures["readers"] = sorted({name for verdict_of in verdicts for name in verdict_of})
-    return figures | {f"n_{name}": len(figures[name]) for name in ("stopped", "differing", "unexpected")}
+            unexpected.append([_named(entry), "decode", reference])
+        differing += [[_named(entry), name, found] for name, found in verdict_of.items() if found is not reference]
+        readers |= {*verdict_of}
+    lists = {"stopped": stopped, "differing": differing, "unexpected": unexpected}
+    return {"records": len(entries), "readers": readers, **lists}
 
 
-def _named(entry: OddRecord) -> str:
+def _named(entry):
     return f"{entry.topic}: {entry.name}"
 
 
-def ingested_verdicts(spark: SparkSession, entries: list[OddRecord], now: float) -> dict[int, bool]:
-    """Return what the lake's gate makes of those of its topics, accepted or not, by their place in the list.
-
-    Raises:
-        Exception: as pyspark raises it.
-    """
+def ingested_verdicts(spark, entries, now):
+    """What the lake's gate makes of those of its topics, accepted or not, by their place in the list."""
     from pipelines.ingest.parse import parse_records
 
-    found: dict[int, bool] = {}
+    found = {}
     for topic, kind in INGESTED.items():
         rows = [(one.key, one.value, 0, i) for i, one in enumerate(entries) if one.topic == topic]
         frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
@@ -98,23 +70,23 @@ def ingested_verdicts(spark: SparkSession, entries: list[OddRecord], now: float)
     return found
 
 
-def _key(entry: OddRecord) -> str | None:
+def _key(entry):
     return None if entry.key is None else entry.key.decode("utf-8", "replace")
 
 
-def _decode(entry: OddRecord, now: float) -> bool:
+def _decode(entry, now):
     try:
         if entry.topic not in ("control", "rejects"):
             decode_keyed(KINDS[entry.topic], _key(entry), entry.value, now)
         else:
-            message: Any = decode(KINDS[entry.topic], entry.value, now)
+            message = decode(KINDS[entry.topic], entry.value, now)
             return entry.topic != "control" or _key(entry) == mode_key(message.job)
     except MessageError:
         return False
     return True
 
 
-def _sample(entry: OddRecord, now: float) -> bool:
+def _sample(entry, now):
     try:
         read_sample(entry.value or b"", now, _key(entry) or "")
     except MessageError:
@@ -122,33 +94,31 @@ def _sample(entry: OddRecord, now: float) -> bool:
     return True
 
 
-def _fast(entry: OddRecord, now: float) -> bool:
+def _fast(entry, now):
     with tempfile.TemporaryDirectory() as home, Store.open(Path(home), 1 << 26) as store:
         core = Core(store, STEP_S, {JOB}, epoch=1)
         core.process([IncomingSample(entry.value or b"", ("metrics", 0, 0), b"1", _key(entry) or "")], now)
         return not any(name.startswith("refused") for name in core.counts)
 
 
-def _stream(entry: OddRecord, now: float) -> bool:
+def _stream(entry, now):
     key = _key(entry) or ""
     row = {"key": key, "value": entry.value, "partition": 0, "offset": 0}
     _, out = FleetStep(key, STEP_S, Path("/nowhere"), {JOB}, 1).process(None, [row], now)
     return not any(topic == "rejects" for topic, _, _ in out)
 
 
-def _scaler(entry: OddRecord, now: float) -> bool:
+def _scaler(entry, now):
     job = _key(entry) or ""
     row = {"topic": entry.topic, "value": entry.value, "partition": 0, "offset": 0}
     _, sent = Scaler(job, Contract(job=JOB) if job == JOB else None, "forecast", "act").step(None, [row], now, now)
     return job == JOB and not any(topic == "rejects" for topic, _, _ in sent)
 
 
-def _agent(entry: OddRecord, now: float) -> bool:
+def _agent(entry, now):
     sent = _Sent()
-    watched: Any = SimpleNamespace(own=list)  # an agent that observes touches no executor
-    job = Job(
-        name=JOB, widest_mode="observe", clock=None, limits=Limits(1, 4), actuator=watched, outbox=cast(Any, sent)
-    )
+    watched = SimpleNamespace(own=list)  # an agent that observes touches no executor
+    job = Job(name=JOB, widest_mode="observe", clock=None, limits=Limits(1, 4), actuator=watched, outbox=sent)
     commands = Commands(job, "nowhere:1", {}, waits_for_clock=False)
     if entry.topic != "control" and _key(entry) != JOB:
         return False  # another job's: it is not looked at
@@ -157,15 +127,15 @@ def _agent(entry: OddRecord, now: float) -> bool:
 
 
 class _Sent:
-    def __init__(self) -> None:
-        self.topics: list[str] = []
+    def __init__(self):
+        self.topics = []
 
-    def enqueue(self, topic: str, key: str, message: Any) -> None:
+    def enqueue(self, topic, key, message):
         encode(message)
         self.topics.append(topic)
 
 
-READERS: dict[str, tuple[frozenset[str], Callable[[OddRecord, float], bool]]] = {
+READERS = {
     "decode": (frozenset(KINDS), _decode),
     "fast reader": (frozenset({"metrics"}), _sample),
     "fast server": (frozenset({"metrics"}), _fast),

