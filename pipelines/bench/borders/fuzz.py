@@ -13,6 +13,7 @@ from pipelines.bench.borders.http import http_borders
 from pipelines.bench.borders.mutants import make_mutants
 from pipelines.bench.borders.read import Border, other_borders, topic_borders
 
+INPUTS = 10_000
 SHOWN = 300
 """Most characters of an input that is shown."""
 KEPT = 40
@@ -20,7 +21,7 @@ KEPT = 40
 _ALIKE = {"messages": "topic: ", "http": "HTTP: ", "yaml": "YAML: ", "artifacts": "artifact: "}
 
 
-def fuzz_borders(count: int, seed: int = 7, say: Callable[[str], None] = print) -> dict[str, Any]:
+def fuzz_borders(count: int = INPUTS, seed: int = 7, say: Callable[[str], None] = print) -> dict[str, Any]:
     """Give damaged inputs to everything that reads what comes from outside; prints a line per border.
 
     Args:

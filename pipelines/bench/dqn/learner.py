@@ -19,6 +19,7 @@ from models.dqn.learner.learner import Learner
 from models.dqn.learner.settings import DEFAULT, LearnerSettings, TrainingLength
 from pipelines.bench.peer import run_peer
 
+STEPS, SEEDS = 20_000, (1, 2, 3)
 LEAD_S, PRICE = 60.0, 10.0
 """Seconds until an executor works, and what a second over the latency target costs; all else of a job is drawn."""
 BENCH_SETTINGS = replace(DEFAULT, batch=256, learning_rate=1e-3, copy_every=250, copy_share=1.0, warm=1000)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -30,6 +30,8 @@ from pipelines.html.columns import of_rows
 
 LEASTS = (0.08, 0.1, 0.12, 0.15, 0.18, 0.21, 0.24)
 """Smallest changes reported, |log ratio|, along the operating curve."""
+MODEL, POSITIONS = "seasonal_naive", 40
+"""The kind of forecaster whose errors are followed, and the places per series at which every change is tried."""
 _LEVELS = (0.1, 0.5, 0.9)
 _AHEAD = 12
 _SEED = 11
@@ -51,21 +53,17 @@ class DriftCase:
     changed: list[tuple[int, str, Series, Series]]
 
 
-def make_cases(model: str, positions: int, cells: Iterable[str] = CELLS) -> list[DriftCase]:
-    """Change the mean of every series at drawn places in every shape of SHAPES, and forecast each; takes minutes.
+def make_cases() -> list[DriftCase]:
+    """Change the mean of every series of CELLS at drawn places in every shape of SHAPES, and forecast each.
 
-    Args:
-        model: its name in the catalogue; fitted to the first week, or half the series if that is shorter.
-        positions: places per series, drawn from a fixed seed.
-        cells: shipped series, e.g. "iot 5min"; those of the goal by default.
+    Takes minutes. The forecaster is fitted to the first week, or half the series if that is shorter; the places are
+    drawn from a fixed seed.
 
     Raises:
-        KeyError: no such model.
-        SeriesError: no such series, or it is too short for the model or for so many places.
+        TraceError: a shipped series is gone or damaged.
     """
-    watched = [read_watched(cell) for cell in cells]
-    places = [each.draw_positions(positions, _SEED) for each in watched]
-    return [_case(each, model, at) for each, at in zip(watched, places, strict=True)]
+    watched = [read_watched(cell) for cell in CELLS]
+    return [_case(each, MODEL, each.draw_positions(POSITIONS, _SEED)) for each in watched]
 
 
 def measure_detection(

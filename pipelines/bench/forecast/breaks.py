@@ -9,7 +9,7 @@ import pandas as pd
 
 from configs.bounds import DAY_S
 from models.forecast.core.forecaster import Forecaster
-from models.forecast.core.series import Floats, Series, SeriesError
+from models.forecast.core.series import Floats, Series
 from models.forecast.selection.backtest import forecast_origins
 from pipelines.traces.shipped import find_shipped
 
@@ -73,17 +73,10 @@ class WatchedSeries:
 
         Returns:
             Indices into the series, rising, each once; each has 50 steps or more from it to the end.
-
-        Raises:
-            SeriesError: fewer than `count` steps are allowed.
         """
         start, step_s = self.series.start, self.series.step_s
         steps = range(round((FIRST_DAYS + _MARGIN_DAYS) * DAY_S / step_s), len(self.series) - WITHIN)
         allowed = [at for at in steps if all(self.counts(start + (at + end) * step_s) for end in (0, WITHIN))]
-        if count > len(allowed):
-            raise SeriesError(
-                f"positions={count}: {self.name} has {len(allowed)} steps at which a change may begin. Ask for no more."
-            )
         return sorted(np.random.default_rng(seed).choice(allowed, count, replace=False).tolist())
 
 

@@ -20,8 +20,10 @@ from models.forecast.core.series import Floats, Series, SeriesError
 from models.forecast.neural.training import HIDDEN, Epoch, TrainingPlan, fit_network
 from pipelines.bench.forecast.evaluate import LEVELS
 from pipelines.bench.peer import run_peer
-from pipelines.traces.shipped import list_shipped
+from pipelines.traces.shipped import find_shipped, list_shipped
 
+CELL, HORIZON = "taxi 5min", 12
+"""The network's series, and steps ahead."""
 _PEER = Path(__file__).with_name("neuralforecast_peer.py")
 _TIMED = 300  # steps of one series that are timed
 STEP_S = 300.0
@@ -29,16 +31,14 @@ _CUTS = 3  # moments of each shipped series that copies of it begin at
 _WARM = 4  # batches before those timed
 
 
-def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, Any]:
-    """Time a GRU on one thread: fitted to the older four fifths of a series, then stepped through the next 300 steps.
+def time_network(peer: Path | None) -> dict[str, Any]:
+    """Time a GRU on one thread: fitted to the older four fifths of CELL, then stepped through the next 300 steps.
 
     Limits torch to one thread, also afterwards.
 
     Args:
-        series: its missing steps are left out for the peer.
-        horizon: steps ahead.
-        peer: a Python interpreter with neuralforecast, to time a network of the same size and number of updates; or
-            None.
+        peer: a Python interpreter with neuralforecast, to time a network of the same size and number of updates,
+            without the missing steps of the series; or None.
 
     Returns:
         `steps` fitted to, `updates` (of the weights), wall seconds `fit_s` and `predict_s` (from then to the first
@@ -47,15 +47,16 @@ def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, A
         ours).
 
     Raises:
-        SeriesError: the series is too short.
+        TraceError: the shipped series is gone or damaged.
         PeerError: the peer's interpreter fails; OSError where it cannot be run.
         ValueError, IndexError: the last line that it prints is no JSON, or it prints nothing.
     """
     import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
     torch.set_num_threads(1)
+    series = find_shipped(CELL).series()
     older, held = series.split(len(series) // 5)
-    task, plan, epochs = Task(series.step_s, horizon, LEVELS), TrainingPlan(), list[Epoch]()
+    task, plan, epochs = Task(series.step_s, HORIZON, LEVELS), TrainingPlan(), list[Epoch]()
     began, cpu = time.perf_counter(), time.process_time()
     network = fit_network("gru", task, older, plan, on_epoch=epochs.append)
     fitted = time.perf_counter()
@@ -67,24 +68,24 @@ def time_network(series: Series, horizon: int, peer: Path | None) -> dict[str, A
         "step_p50_ms": 1e3 * statistics.median(_time_steps([(track, held.values[:_TIMED])])[0]),
     }  # fmt: skip
     if peer is not None:
-        figures["peer"] = _time_peer(peer, older, horizon, updates, plan)
+        figures["peer"] = _time_peer(peer, older, updates, plan)
         theirs = figures["peer"]["fit_s"] + figures["peer"]["predict_s"]
         figures["times_faster"] = theirs / (figures["fit_s"] + figures["predict_s"])
         figures["times_less_cpu"] = figures["peer"]["cpu_s"] / cpu  # less disturbed by other work than wall time
     return figures
 
 
-def _time_peer(peer: Path, older: Series, horizon: int, made: int, plan: TrainingPlan) -> dict[str, Any]:
+def _time_peer(peer: Path, older: Series, made: int, plan: TrainingPlan) -> dict[str, Any]:
     known = older.values[np.isfinite(older.values)]
     request = {
-        "values": known.tolist(), "horizon": horizon, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,
+        "values": known.tolist(), "horizon": HORIZON, "hidden": HIDDEN, "updates": max(made, 1), "context": plan.chunk,
         "levels": LEVELS, "rows": plan.lanes,
     }  # fmt: skip
     return run_peer(peer, _PEER, request, "neuralforecast")
 
 
 def time_blend(
-    history: int, horizon: int, series_count: int = 1000, batches: int = BATCH, networked: bool = False
+    history: int, horizon: int = HORIZON, series_count: int = 1000, batches: int = BATCH, networked: bool = False
 ) -> dict[str, Any]:
     """Time a step and forecast of the blend (a mix of forecasters that learns online), on one series and on many.
 

@@ -18,6 +18,8 @@ from pipelines.bench.twin.deadline_draw import draw_backfill
 from pipelines.bench.twin.drawn import half_of
 
 JOBS = {"scaled": False, "fixed": True}
+COUNT = 200
+"""Backfills, in turn beside each of the loads."""
 FEW_HOURS = 0.1
 """Executor-hours under which the clairvoyant's cost is too little to be divided by."""
 VARIANTS = {"replanned": Tolerance(), "held": None, "rescued": Tolerance(save=0.0, aim=1.0)}

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
+from configs.policies import POLICIES
 from models.policy.catalogue import build, entry
 from models.policy.received.peaks import LEVELS
 from models.twin.experiment.setup import Setup
@@ -19,43 +19,38 @@ from models.twin.sim.run import simulate
 
 DAY_S = 86_400
 RUNS = 2048
+HOURS, REPEATS = 1.0, 3
+FREE = sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index)
+"""Policies that need neither agent nor timetable."""
 PEAK_RPS = 3000.0
 
 
-def measure_speed(policies: Sequence[str], hours: float, repeats: int) -> dict[str, Any]:
-    """Time the twin (simulator of the job) on 2048 runs at once, under each policy; compiling is not counted.
+def measure_speed() -> dict[str, Any]:
+    """Time the twin (simulator of the job) on 2048 runs of an hour at once, under each policy of FREE.
+
+    Compiling is not counted, and of three timings the median is told.
 
     The load is a daily sine of 150 to 3150 records/s with Poisson arrivals. The runs go in turn through the values of
     the policy's one tuned parameter that a backtest tries.
-
-    Args:
-        policies: names in the catalogue, none that needs a DQN policy or a timetable; at least one.
-        hours: simulated per run.
-        repeats: timings per policy, at least 1.
 
     Returns:
         `runs` (2048), `seconds` simulated per run, `policies` (by name `median`, `lowest` and `highest` of the repeats)
         and `median` over the policies' medians, each in 10⁶ simulated seconds, summed over the 2048 runs, per second of
         this process's CPU time.
-
-    Raises:
-        SettingsError: an unknown policy, or one that needs something learned.
-        TwinError: less than 15 s, the interval between two decisions, are simulated.
-        StatisticsError: no policy or no repeat.
     """
-    seconds, looks = int(hours * 3600), Looks(every_s=15, batch_s=4.0)
+    seconds, looks = int(HOURS * 3600), Looks(every_s=15, batch_s=4.0)
     times = np.arange(seconds)
     rate = PEAK_RPS * (1.1 + np.sin(2 * np.pi * times / DAY_S)) / 2
     load = Load(np.stack([draw_arrivals(rate, seed) for seed in range(4)]), np.arange(RUNS) % 4)
     job = TwinJob(overhead_s=0.5, per_record_s=0.005, most=40, tasks=4000, startup_s=(50.0, 60.0, 70.0), cold_s=2.0)
     jobs, seeds, contract = stack([job] * RUNS), np.arange(RUNS), Setup(job=job).contract
     by_policy: dict[str, Any] = {}
-    for name in policies:
+    for name in FREE:
         knobs = np.resize(np.array(entry(name).knob_values(contract), float), RUNS)
         policy, ahead = build(name, contract, knob=knobs), _ahead(rate, looks)
         simulate(jobs, Load(load.arrived[:, :31].copy(), load.row), policy, looks, seeds, ahead)
         figures = []
-        for _ in range(repeats):
+        for _ in range(REPEATS):
             began = time.process_time()
             simulate(jobs, load, policy, looks, seeds, ahead)
             figures.append(RUNS * seconds / (time.process_time() - began) / 1e6)

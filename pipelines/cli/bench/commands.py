@@ -10,7 +10,6 @@ from typing import Annotated
 import typer
 
 from configs.errors import SettingsError
-from configs.policies import POLICIES
 from pipelines.cli.bench import live
 from pipelines.cli.bench.backfills import measure_real_backfills
 from pipelines.cli.bench.borders import measure_damaged_inputs
@@ -23,11 +22,10 @@ from pipelines.cli.bench.signed_plans import measure_signed_plans
 from pipelines.cli.bench.site import measure_real_neighbours
 from pipelines.cli.bench.soak import measure_long_run
 from pipelines.cli.bench.team import measure_team
-from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds, split_names
+from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds
 from pipelines.figures.written import write_figure
 
 app = command_group("Measure; every command prints figures, and none fails for a goal that is missed.")
-FREE = ",".join(sorted(set(POLICIES) - {"schedule", "dqn"}, key=POLICIES.index))  # neither agent nor timetable needed
 
 
 class Part(StrEnum):
@@ -79,22 +77,20 @@ def measure_advised(as_json: JsonFile = None) -> None:
 
 @app.command("dqn")
 def measure_dqn(
-    steps: Annotated[int, typer.Option(min=2000, help="Decisions to learn from.")] = 20_000,
-    seeds: Annotated[int, typer.Option(min=1, help="Trainings of each; medians are reported.")] = 3,
     peer: Annotated[Path | None, typer.Option(help="Interpreter of an environment with stable-baselines3.")] = None,
     as_json: JsonFile = None,
 ) -> None:
-    """Measure the DQN learner: reward per decision after so many steps, and seconds of training (wall, and of CPU).
+    """Measure the DQN learner: reward per decision after 20,000 steps, and seconds of training (wall, and of CPU).
 
-    Prints medians over seeds, each seed's reward, and the rewards of never moving and of following the advice.
+    Prints medians over three seeds, each seed's reward, and the rewards of never moving and of following the advice.
 
     Raises:
         FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
         OSError: the JSON file cannot be written.
     """
-    from pipelines.bench.dqn.learner import compare_learners
+    from pipelines.bench.dqn.learner import SEEDS, STEPS, compare_learners
 
-    figures = compare_learners(steps, range(1, seeds + 1), peer)
+    figures = compare_learners(STEPS, SEEDS, peer)
     called = {"tidecast": "tidecast", "plain": "without double learning", "peer": "stable-baselines3"}
     for name, said in called.items():
         if one := figures.get(name):
@@ -188,23 +184,18 @@ def measure_backtest(processes: Processes = 2, as_json: JsonFile = None) -> None
 
 
 @app.command("twin")
-def measure_twin(
-    policies: Annotated[str, typer.Option(help="Names separated by commas.")] = FREE,
-    hours: Annotated[float, typer.Option(min=0.1, help="Simulated hours per run.")] = 1.0,
-    repeats: Annotated[int, typer.Option(min=1)] = 3,
-    as_json: JsonFile = None,
-) -> None:
+def measure_twin(as_json: JsonFile = None) -> None:
     """Measure how fast the job's simulator runs under each policy, in 10⁶ simulated seconds per second of one core.
 
-    The seconds are summed over 2048 runs and divided by this process's CPU time; median (lowest to highest) of repeats.
+    The seconds are summed over 2048 runs of an hour and divided by this process's CPU time; median (lowest to highest)
+    of three. Policies that need an agent or a timetable are left out.
 
     Raises:
-        SettingsError, StatisticsError: a policy is unknown or needs an agent or a timetable (status 2); none is named.
         OSError: the JSON file cannot be written.
     """
     from pipelines.bench.twin.speed import measure_speed
 
-    figures = measure_speed(split_names(policies), hours, repeats)
+    figures = measure_speed()
     for name, one in figures["policies"].items():
         print(f"{name:<17}{one['median']:6.1f} M s/s ({one['lowest']:.1f} to {one['highest']:.1f})")
     print(f"median {figures['median']:.1f} million simulated seconds per second and core, {figures['runs']} runs")

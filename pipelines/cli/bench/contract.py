@@ -38,14 +38,12 @@ def measure_capacity_estimates(
     write_figure(as_json, figures)
 
 
-def measure_controller(
-    decisions: Annotated[int, typer.Option(min=100, help="Decisions per plan.")] = 2000, as_json: JsonFile = None
-) -> None:
+def measure_controller(as_json: JsonFile = None) -> None:
     """Time one decision of a contract's controller, and run it around two queues of which it is told wrong numbers.
 
-    Decisions are for plans of 1, 3 and 10 operators. The wrong numbers are service rates and selectivities, 15 and 30 %
-    too low and too high, and a model that is frozen before the workload shifts: two hours each, three loads, a minute
-    in all.
+    Decisions are for plans of 1, 3 and 10 operators, 2,000 for each. The wrong numbers are service rates and
+    selectivities, 15 and 30 % too low and too high, and a model that is frozen before the workload shifts: two hours
+    each, three loads, a minute in all.
 
     Raises:
         OSError: the JSON file cannot be written.
@@ -53,7 +51,7 @@ def measure_controller(
     from pipelines.bench.controller import measure_decisions
     from pipelines.bench.sensitivity import measure_sensitivity
 
-    figures = {**measure_decisions(decisions), "sensitivity": measure_sensitivity()}
+    figures = {**measure_decisions(), "sensitivity": measure_sensitivity()}
     for row in figures["plans"]:
         times = f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, most {row['most_ms']:.2f} ms"
         print(f"{row['operators']} operators: {times} of {row['decisions']} decisions")

@@ -14,12 +14,11 @@ from pipelines.figures.written import write_figure
 
 def measure_deadlines_kept(
     loads: Annotated[str, typer.Option(help="Files or shipped series, with commas between; else twelve.")] = "",
-    count: Annotated[int, typer.Option(min=1, help="Backfills, in turn beside each of the loads.")] = 200,
     sure: Annotated[float, typer.Option(min=0.01, max=0.99, help="Probability that is asked for.")] = 0.9,
     resume: Annotated[bool, typer.Option("--resume", help="Take from the JSON file the backfills it has.")] = False,
     as_json: JsonFile = None,
 ) -> None:
-    """Plan backfills beside loads in the twin by forecasts alone: is each done by its deadline, and for how much?
+    """Plan 200 backfills beside loads in the twin by forecasts alone: is each done by its deadline, and for how much?
 
     Prints a line per backfill, some seconds each. Work is 5 to 50 % of a live day, the deadline 1.2 to 4 times the
     shortest; all is drawn by hashes of the loads' names.
@@ -29,13 +28,13 @@ def measure_deadlines_kept(
         SeriesError, TraceError: a load cannot be read (status 2).
         OSError, ValueError: the JSON file cannot be read or written.
     """
-    from pipelines.bench.twin.deadline import measure_deadlines
+    from pipelines.bench.twin.deadline import COUNT, measure_deadlines
     from pipelines.bench.twin.deadline_draw import LOADS
 
     if resume and as_json is None:
         raise SettingsError("--resume goes on from a file: name it with --json.")
     names = split_names(loads) if loads else list(LOADS)
-    found = measure_deadlines(names, count, sure, as_json if resume else None, partial(write_figure, as_json))
+    found = measure_deadlines(names, COUNT, sure, as_json if resume else None, partial(write_figure, as_json))
     if found["n"]:
         beside = found["beside_clairvoyant"]
         print(

@@ -145,30 +145,28 @@ def lasting_breaks(
 @app.command("bench")
 def time_forecaster(
     model: Annotated[Timed, typer.Option(help="The network, the blend, or the blend that carries it.")] = Timed.gru,
-    cell: Annotated[str, typer.Option(help="A shipped series and its step, for the network.")] = "taxi 5min",
-    horizon: Annotated[int, typer.Option(min=1, help="Steps ahead.")] = 12,
     peer: Annotated[Path | None, typer.Option(help="Interpreter of an environment that has neuralforecast.")] = None,
     history: Annotated[int, typer.Option(min=1, help="Steps that each series of the blend's batch has seen.")] = 2304,
     as_json: JsonFile = None,
 ) -> None:
     """Time a network's training and one forecast; or the blend's forecast, alone and for a thousand series at once.
 
-    Prints JSON; names that end in `_s` are seconds, `_ms` milliseconds, `cpu` of the processor, else on the wall.
+    Forecasts are 12 steps ahead; the network's series is `taxi 5min`. Prints JSON; names that end in `_s` are seconds,
+    `_ms` milliseconds, `cpu` of the processor, else on the wall.
 
     Raises:
-        SeriesError, TraceError: no such series, or it is too short; its file is gone or damaged (status 2).
+        SeriesError, TraceError: `--history` is longer than any shipped series; one is gone or damaged (status 2).
         FileNotFoundError, PeerError: `peer` is no interpreter, or what it runs fails.
         OSError: the JSON file cannot be written.
     """
     if model is not Timed.gru:
         from pipelines.bench.forecast.speed import time_blend
 
-        figures = time_blend(history, horizon, networked=model is Timed.networked_blend)
+        figures = time_blend(history, networked=model is Timed.networked_blend)
     else:
         from pipelines.bench.forecast.speed import time_network
-        from pipelines.traces.shipped import find_shipped
 
-        figures = time_network(find_shipped(cell).series(), horizon, peer)
+        figures = time_network(peer)
     print(json.dumps(figures, indent=1))
     write_figure(as_json, figures)
 
@@ -176,7 +174,6 @@ def time_forecaster(
 @app.command("table2")
 def repeat_published_table(
     quick: Annotated[bool, typer.Option("--quick", help="The 5-minute cells only.")] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of noise, weights and the order of training rows.")] = 1,
     resume: Annotated[bool, typer.Option("--resume", help="Keep the rows that the --json file already holds.")] = False,
     as_json: JsonFile = None,
 ) -> None:
@@ -195,7 +192,7 @@ def repeat_published_table(
     from pipelines.bench.table2.text import format_table2
 
     steps = STEPS[:1] if quick else STEPS
-    figures = compute_table(steps, seed, as_json, resume, report_progress=print_progress)
+    figures = compute_table(steps, file=as_json, resume=resume, report_progress=print_progress)
     if quick:
         print("Quick form: the 5-minute cells only, trained in full.")
     print(format_table2(figures))

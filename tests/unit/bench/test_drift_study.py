@@ -3,12 +3,11 @@ import pytest
 
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
-from models.forecast.core.series import Series, SeriesError
+from models.forecast.core.series import Series
 from pipelines.bench.drift.drift import (
     DriftCase,
     detect_daily,
     format_detection,
-    make_cases,
     measure_detection,
     pool_rows,
 )
@@ -39,11 +38,6 @@ def test_labelled_anomalies_do_not_count():
     for at in each.draw_positions(40, 1):
         assert each.counts(each.series.start + at * each.series.step_s)
     assert not each.counts(1_414_893_600.0)  # 2014-11-02, the marathon
-
-
-def test_more_places_than_a_series_has_are_refused_by_name_before_anything_is_forecast():
-    with pytest.raises(SeriesError, match=r"positions=5000: elb 15min has \d+ steps .* Ask for no more"):
-        make_cases("no model", 5000, ["nyc_taxi 30min", "elb 15min"])
 
 
 def test_errors_after_a_change_are_those_of_rolling_it_all():
