@@ -24,9 +24,6 @@ def run(
     serving: Annotated[
         str | None, typer.Option(help="stream (a topic), or fast (a store on disk that decisions read).")
     ] = None,
-    also: Annotated[list[str] | None, typer.Option(help="A further job beside the main one, e.g. key_window.")] = None,
-    airflow_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
-    broker_port: Annotated[int | None, typer.Option(help="0 = any free one.")] = None,
     as_json: JsonFile = None,
 ) -> None:
     """Run the main job: history, training, serving, a live load on real executors, and a second training.
@@ -46,10 +43,8 @@ def run(
     """
     settings = settings_from_options(
         replay={"trace": trace, "speed": speed, "live_hours": hours, "live_start": live_start},
-        job={"also": also},
         autoscaler={"policy": policy},
         serving={"path": serving},
-        ports={"airflow": airflow_port, "broker": broker_port},
     )
     from pipelines.demo.run import run_demo
     from pipelines.report.headline import summary_text
