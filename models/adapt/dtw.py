@@ -61,16 +61,15 @@ def z_normalise(segment: Floats) -> Floats:
     return scaled
 
 
-def dtw_distance(a: Floats, b: Floats, band: int | None = None) -> float:
+def dtw_distance(a: Floats, b: Floats) -> float:
     """Return the dynamic-time-warping distance per step, D[n, m]/max(n, m), within a Sakoe-Chiba band.
 
+    i and j may lie apart by a tenth of the longer one, at least 1, and by the difference of the lengths.
     D[i, j] = |a[i] − b[j]| + min(D[i−1, j−1], D[i−1, j], D[i, j−1]). Takes 8 · (n + 1) · (m + 1) bytes meanwhile.
 
     Args:
         a: (n,) values without gaps; `z_normalise` first where level and scale do not matter.
         b: (m,) values without gaps.
-        band: how far i and j may lie apart, in steps; None: a tenth of the longer one, at least 1. It is widened to the
-            difference of the lengths.
 
     Returns:
         At least 0, in the unit of the values.
@@ -81,7 +80,7 @@ def dtw_distance(a: Floats, b: Floats, band: int | None = None) -> float:
     if not len(a) or not len(b):
         raise SeriesError(f"segments of {len(a)} and {len(b)} steps: at least one step each is expected")
     longest = max(len(a), len(b))
-    width = max(max(1, int(BAND * longest)) if band is None else band, abs(len(a) - len(b)))
+    width = max(1, int(BAND * longest), abs(len(a) - len(b)))
     first, second = (np.ascontiguousarray(part, np.float64) for part in (a, b))
     return float(accumulated_costs(first, second, width)[-1, -1]) / longest
 

@@ -16,15 +16,14 @@ def slots_in_turn(nodes: Nodes, workers: int) -> list[int]:
     return [node for turn in turns for node in first if turn < nodes.slots[node]][:workers]
 
 
-def place_in_turn(job: ParallelJob, nodes: Nodes, workers: int | None = None) -> Counts:
-    """Return (m, n) instances on nodes: the i-th one, by operator, lies in slot i modulo `workers`.
+def place_in_turn(job: ParallelJob, nodes: Nodes) -> Counts:
+    """Return (m, n) instances on nodes: the i-th one, by operator, lies in slot i modulo the number of nodes.
 
     Args:
-        job: of m operators.
+        job: of m operators, which asks for as many slots as there are nodes.
         nodes: with slots.
-        workers: slots that the job asks for; None: one on each node.
     """
-    slots = slots_in_turn(nodes, nodes.count if workers is None else workers)
+    slots = slots_in_turn(nodes, nodes.count)
     return count_instances(job, nodes, [slots[one % len(slots)] for one in range(int(job.instances.sum()))])
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from models.placement.fusion.parts import (
     GIGABYTE,
@@ -19,24 +19,21 @@ STEPS, STEP = 200, 0.1
 """Steps of the relaxed descent, and the share that the steepest edge moves in one."""
 ROUNDS = 3
 """Rounds of the local search."""
-Penalty = Callable[[Sequence[int]], float]
-"""Further cost of groups, core-s/s, such as that of their latency."""
 
 
-def fuse(task: FusionTask, penalty: Penalty = lambda group: 0.0) -> list[int]:
+def fuse(task: FusionTask) -> list[int]:
     """Return the (stages,) group of each operator, numbered by their first operators.
 
     Relaxed descent tells which edges are best inside, groups are joined by benefit over risk while that lowers the
-    cost, and single operators are moved to a neighbouring group while that lowers the cost with its penalty.
+    cost, and single operators are moved to a neighbouring group while that lowers the cost.
 
     Args:
         task: operators and edges.
-        penalty: further cost of groups.
     """
     relaxed = relax(task)
     group = _join(task, relaxed)
     for _ in range(ROUNDS):
-        before, group = group, _move(task, group, penalty)
+        before, group = group, _move(task, group)
         if group == before:
             break
     return group
@@ -84,15 +81,15 @@ def _worth(
     return drop * (1 - min(between)) / risk
 
 
-def _move(task: FusionTask, group: list[int], penalty: Penalty) -> list[int]:
+def _move(task: FusionTask, group: list[int]) -> list[int]:
     """Groups after each operator in turn has moved to the first neighbouring group with which that is cheaper."""
-    cost = fusion_cost(task, cut_of(task, group)) + penalty(group)
+    cost = fusion_cost(task, cut_of(task, group))
     for place in range(len(group)):
         near = {group[link.tail] for link in task.links if link.head == place}
         near |= {group[link.head] for link in task.links if link.tail == place}
         for target in sorted(near - {group[place]}):
             made = _renumbered([target if at == place else one for at, one in enumerate(group)])
-            told = fusion_cost(task, cut_of(task, made)) + penalty(made)
+            told = fusion_cost(task, cut_of(task, made))
             if told < cost and not illegal_because(task, made):
                 group, cost = made, told
                 break

@@ -31,10 +31,10 @@ class Proposal(NamedTuple):
     score: float
 
 
-def softmax_shares(values: Floats, mask: np.ndarray, temperature: float = TEMPERATURE) -> Floats:
-    """Return (A,) shares exp((Q - max Q) ÷ temperature) of all that are allowed; 0 of others."""
+def softmax_shares(values: Floats, mask: np.ndarray) -> Floats:
+    """Return (A,) shares exp((Q - max Q) ÷ TEMPERATURE) of all that are allowed; 0 of others."""
     best = values[mask].max()
-    share = np.where(mask, np.exp(np.where(mask, values - best, 0.0) / temperature), 0.0)
+    share = np.where(mask, np.exp(np.where(mask, values - best, 0.0) / TEMPERATURE), 0.0)
     return share / share.sum()
 
 

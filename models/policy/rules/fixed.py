@@ -46,15 +46,12 @@ class Timetable(NamedTuple):
         return rate
 
 
-def learn_timetable(
-    times_s: Floats, rps: Floats, quantile: float = QUANTILE, slots: int = SLOTS, day_s: float = DAY_S
-) -> Timetable:
-    """Make a timetable of a history: per slot of the day a quantile of its rates, or of all rates where it has none.
+def learn_timetable(times_s: Floats, rps: Floats, slots: int = SLOTS, day_s: float = DAY_S) -> Timetable:
+    """Make a timetable of a history: QUANTILE of the rates of each slot of the day, or of all where it has none.
 
     Args:
         times_s: (T,) time of each rate, seconds since some midnight UTC.
         rps: (T,) records/s; NaN or infinite where none is known.
-        quantile: between 0 and 1.
         slots: equal parts of a day.
         day_s: seconds of a day on that clock.
 
@@ -63,7 +60,7 @@ def learn_timetable(
 
     Raises:
         SettingsError: no known rate in the history, or a negative one.
-        ValueError: a quantile out of 0 to 1, or arrays of different lengths.
+        ValueError: arrays of different lengths.
     """
     known = np.isfinite(rps)
     if not known.any() or (rps[known] < 0).any():
@@ -73,7 +70,7 @@ def learn_timetable(
         )
     slot = ((times_s % day_s) / day_s * slots).astype(np.int64)
     groups = [rps[known & (slot == at)] for at in range(slots)]
-    return Timetable(np.array([np.quantile(g if len(g) else rps[known], quantile) for g in groups]), day_s)
+    return Timetable(np.array([np.quantile(g if len(g) else rps[known], QUANTILE) for g in groups]), day_s)
 
 
 @dataclass(frozen=True, eq=False)

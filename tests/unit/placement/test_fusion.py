@@ -99,15 +99,6 @@ def test_an_edge_that_has_to_be_a_topic_stays_one_and_unknown_operators_are_refu
         FusionTask(stages, (Link(0, 2, 1.0, 1.0, 1.0, 1.0),))
 
 
-def test_a_tail_moves_an_operator_to_its_neighbours_group():
-    task = chain(9, 9.5)
-    assert fuse(task) == [0, 0, 0]
-    assert fuse(task, lambda group: 1.0 if group.count(0) == 3 else 0.0) == [0, 0, 0]  # alone it has no neighbour
-    apart = chain(9, 10.5)
-    assert fuse(apart) == [0, 0, 2]
-    assert fuse(apart, lambda group: float(group[1] == 0)) == [0, 1, 1]
-
-
 @settings(max_examples=60)
 @given(st.integers(0, 10_000))
 def test_of_every_plan(seed):

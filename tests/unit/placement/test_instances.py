@@ -58,7 +58,8 @@ def test_slots_are_dealt_out_in_turn_by_hand():
     three = one_domain([(4, 4)] * 3, slots=2)
     assert slots_in_turn(three, 4) == [0, 1, 2, 0]
     job = ParallelJob(np.array([1.0, 0, 0, 0]), np.full(4, 1e-3), np.array([1, 3, 2, 1]), np.ones((4, 2)), ())
-    assert place_in_turn(job, three, 4).tolist() == [[1, 0, 0], [1, 1, 1], [1, 1, 0], [0, 0, 1]]
+    four = one_domain([(4, 4)] * 4, slots=[2, 1, 1, 0])  # the same four slots
+    assert place_in_turn(job, four).tolist() == [[1, 0, 0, 0], [1, 1, 1, 0], [1, 1, 0, 0], [0, 0, 1, 0]]
 
 
 def test_r_storm_takes_the_nearest_fit_by_hand():

@@ -5,7 +5,7 @@ from configs.contract import Contract
 from configs.errors import SettingsError
 from models.policy.catalogue import build
 from models.policy.core.policy import decide
-from models.policy.rules.fixed import Schedule, Timetable, learn_timetable
+from models.policy.rules.fixed import QUANTILE, Schedule, Timetable, learn_timetable
 from tests.fakes.views import a_view
 
 
@@ -13,7 +13,7 @@ def test_a_timetable_is_learned_per_slot_and_followed_blindly():
     hours = np.arange(72)
     load = np.where(hours % 24 < 12, 100.0, 1000.0)
     load[2] = np.nan
-    table = learn_timetable(hours * 3600.0, load, 0.9, slots=2)
+    table = learn_timetable(hours * 3600.0, load, slots=2)
     assert table.rps.tolist() == [100.0, 1000.0]
     policy = Schedule("schedule", table, 0.5, 600.0)
     for now, executors in [(0.0, 1), (12 * 3600 - 601, 1), (12 * 3600 - 599, 10), (23.9 * 3600, 10), (86400.0 * 9, 1)]:
@@ -34,7 +34,8 @@ def test_a_history_without_rates_teaches_nothing(rps):
 
 
 def test_a_slot_without_history_takes_the_quantile_of_the_whole():
-    assert learn_timetable(np.zeros(3), np.array([1.0, 2.0, 3.0]), 0.5, slots=2).rps.tolist() == [2.0, 2.0]
+    table = learn_timetable(np.zeros(3), np.array([1.0, 2.0, 3.0]), slots=2)
+    assert table.rps == pytest.approx(np.quantile([1.0, 2.0, 3.0], QUANTILE)) and table.rps.shape == (2,)
 
 
 def test_a_schedule_without_a_timetable_says_what_it_needs():
