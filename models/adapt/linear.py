@@ -135,12 +135,10 @@ class ChosenRidge:
 
     Attributes:
         model: fitted on the whole history.
-        strength: ridge penalty that was chosen.
         errors: (T, p) outcomes minus forecasts, records/s, each by a fit that did not see the row; NaN elsewhere.
     """
 
     model: ShortRidge
-    strength: float
     errors: Floats
 
 
@@ -156,7 +154,7 @@ def choose_ridge(values: Floats, horizon: int, days: tuple[int, ...]) -> ChosenR
             less than three such days and 48 steps; 0 is tried where none is left.
 
     Returns:
-        The model fitted on all, its strength, and its (T, p) errors in records/s by six-fold cross-validation.
+        The model fitted on all, and its (T, p) errors in records/s by six-fold cross-validation.
 
     Raises:
         SeriesError: T is under (48 + p)/0.55 or p/0.15 + 1, there is a gap, or the oldest 55 % have no change.
@@ -177,7 +175,7 @@ def choose_ridge(values: Floats, horizon: int, days: tuple[int, ...]) -> ChosenR
 
     usable = [day for day in days if folds[0] >= 3 * day + 2 * CONTEXT] or [0]
     _, day, strength = min((loss(day, strength), day, strength) for day in usable for strength in STRENGTHS)
-    return ChosenRidge(fit(values, horizon, day, strength), strength, _left_out(values, horizon, day, strength))
+    return ChosenRidge(fit(values, horizon, day, strength), _left_out(values, horizon, day, strength))
 
 
 def _squares(values: Floats, begin: int, end: int, horizon: int, day: int, strength: float) -> Floats:

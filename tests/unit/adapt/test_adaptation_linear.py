@@ -52,7 +52,7 @@ def test_left_out_errors_are_larger_than_those_of_the_fit_itself():
     values = autoregression(120)
     chosen = choose_ridge(values, 2, (0,))
     origins = origins_of(120, 0, 2)
-    own = outcomes(values, origins, 2) - fit(values, 2, 0, chosen.strength).forecast(values, origins)
+    own = outcomes(values, origins, 2) - chosen.model.forecast(values, origins)
     left_out = chosen.errors[origins]
     assert np.isfinite(left_out).all() and np.isnan(chosen.errors[:23]).all()
     assert np.mean(left_out**2) > np.mean(own**2)
