@@ -37,7 +37,7 @@ class Touched:
 
 
 _NOTHING = Touched()
-_FORECASTER, _AGENT, _PLACEMENT = (Touched(models=(kind,)) for kind in ("forecaster", "agent", "placement"))
+_FORECASTER, _AGENT = (Touched(models=(kind,)) for kind in ("forecaster", "agent"))
 TASKS: Mapping[str, tuple[Touched, Touched]] = {
     "ingest_metrics.ingest": (Touched(topics=_INGESTED), Touched(tables=_LAKE)),
     "ingest_metrics.name_troubles": (_NOTHING, _NOTHING),

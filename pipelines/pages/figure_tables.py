@@ -60,11 +60,6 @@ def find_typed_tables(text: str) -> list[str]:
     ]
 
 
-def list_named_figures(text: str) -> list[str]:
-    """Return the names of the figures that a page shows, in order, repeated ones too."""
-    return [_file(name) for region in REGION.finditer(text) for name in _split(region["names"])]
-
-
 def _split(names: str) -> list[str]:
     """What a region names; the keys of a table in the data may have spaces."""
     return [names] if "." in names else names.split()
