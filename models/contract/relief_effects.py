@@ -32,17 +32,17 @@ def steps_without_effect(terms: Terms, seen: Signals, controls: Controls) -> fro
     """Return the steps of relief on which the job has nothing to give up: each would only delay those above it.
 
     A replay that has nothing to read, or may not begin, is nothing to give up unless it read in this interval: then
-    what comes of its stop has not been seen.
+    what comes of its stop has not been seen. Approximate operators of which no error is read take no theta.
 
     Args:
         terms: with the limits of errors, of approximate operators, and the box of live records.
-        seen: with what waits of the replay, and what maintenance asks for.
+        seen: with what waits of the replay, what maintenance asks for, and the error of approximate operators.
         controls: of this interval.
     """
     without = {
         ReliefStep.REPLAY: seen.replay_backlog == 0 == controls.replay_rps,
         ReliefStep.MAINTENANCE: not seen.maintenance_rps,
-        ReliefStep.THETA: not terms.error,
+        ReliefStep.THETA: not terms.error or seen.error_rel is None,
         ReliefStep.THROTTLE: terms.controls.live_rps is None,
     }
     return frozenset(step for step, nothing in without.items() if nothing)

@@ -94,7 +94,7 @@ class Signals(Declared):
         state_bytes, queue_bytes: of all operators.
         busy: share by resource: cpu, mem, net, disk.
         energy_cores: busy cores.
-        error_rel: largest bound of a relative error.
+        error_rel: largest bound of a relative error; None also where no approximate operator takes theta.
         maintenance_rps: what checkpoints and compaction ask of the slowest operator, records/s.
         tenants: live source records/s that each asks for.
         executors: that run.

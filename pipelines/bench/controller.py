@@ -51,6 +51,7 @@ def _measure(count: int, decisions: int) -> dict[str, Any]:
             latency_ms={path.name: total for path in terms.paths}, state_bytes=1e8, queue_bytes=1e6,
             operators={name: OperatorReading(10 * total, total / 150) for name in names}, energy_cores=3.0,
             busy={"cpu": 0.6, "mem": 0.5, "net": 0.2, "disk": 0.1}, tenants={"a": live / 3, "b": live / 2},
+            error_rel=0.02,
         )  # fmt: skip
         began = time.perf_counter()
         state = close_interval(terms, plan, state, seen).state

@@ -11,6 +11,7 @@ from models.contract.terms import ControlBox, Terms
 _UNMEASURED = "(checked only: nothing measures it of a running job)"
 _UNDONE = "(not of a running job: there it reaches no query)"
 _PASSED = "(passed over in a running job: nothing there asks for maintenance)"
+_PASSED_ERRORS = "(passed over in a running job: there they reach no query)"
 
 
 def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> list[str]:
@@ -65,7 +66,7 @@ def _limits(terms: Terms) -> list[str]:
 def _ladder(contract: Contract, terms: Terms) -> list[str]:
     live, shed = terms.controls.live_rps, terms.shed
     unnamed = "never: controls.live_rps is not stated"
-    errors = f"{', '.join(sorted(terms.error))} go to their error limits {_UNDONE}"
+    errors = f"{', '.join(sorted(terms.error))} go to their error limits {_PASSED_ERRORS}"
     return [
         "the replay stops",
         f"maintenance falls to {terms.fairness.floor:.0%} of the capacity {_PASSED}",

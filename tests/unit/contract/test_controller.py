@@ -69,9 +69,8 @@ def test_the_guard_stops_the_replay_and_the_ladder_is_climbed_and_left():
         controls=LIVE_BOX, shed={"allowed": True, "max_fraction": 0.3}, error={"sketch": {"eps_rel": 0.1, "pf": 0.01}}
     )
     state = run_queue(terms, [600] * 100)[-1].state
-    slow = run_queue(
-        terms, [600] * 40, state=state, change=lambda n: {"latency_ms": {PATH: 30.0}, "maintenance_rps": 80.0}
-    )
+    late = {"latency_ms": {PATH: 30.0}, "maintenance_rps": 80.0, "error_rel": 0.01}
+    slow = run_queue(terms, [600] * 40, state=state, change=lambda n: late)
     assert [one.state.relief.step for one in slow][:12] == [0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5, 5]
     assert slow[0].controls.replay_rps > 0 and all(one.controls.replay_rps == 0 for one in slow[1:])
     assert all(one.controls.quantum == (0.25 if one.state.relief.step else 1) for one in slow)
@@ -85,7 +84,8 @@ def test_the_guard_stops_the_replay_and_the_ladder_is_climbed_and_left():
     # Dropped only once live records are held back as far as their box allows.
     first = next(at for at, one in enumerate(slow) if one.controls.shed)
     assert slow[first].controls.shed == 0.3 and held[first - 1] == 100
-    calm = run_queue(terms, [300] * 60, state=slow[-1].state, change=lambda n: {"latency_ms": {PATH: 5.0}})
+    early = {"latency_ms": {PATH: 5.0}, "error_rel": 0.01}
+    calm = run_queue(terms, [300] * 60, state=slow[-1].state, change=lambda n: early)
     steps = [one.state.relief.step for one in calm]
     assert steps[:10] == [6, 5, 5, 4, 4, 3, 3, 1, 1, 0] and calm[-1].controls.live_rps is None
     risen = [one.controls.live_rps for one in calm if one.controls.live_rps is not None]

@@ -27,6 +27,7 @@ from tests.fakes.shared_job import shared_plan, shared_terms
 BOXES = {"replay_rps": {"min": 0, "max": 1000}, "live_rps": {"min": 100, "max": 1100}}
 SHED = {"allowed": True, "max_fraction": 0.2}
 ERROR = {"top": {"eps_rel": 0.01, "pf": 0.001}}
+HEARD = {"maintenance_rps": 5.0, "error_rel": 0.0}
 
 
 def test_records_are_shed_only_where_it_is_allowed_and_nothing_else_is_left():
@@ -43,10 +44,12 @@ def test_records_are_shed_only_where_it_is_allowed_and_nothing_else_is_left():
         ({}, {}, 0, {ReliefStep.MAINTENANCE, ReliefStep.THETA, ReliefStep.THROTTLE}),
         ({"controls": BOXES}, {"maintenance_rps": 0.0}, 0, {ReliefStep.MAINTENANCE, ReliefStep.THETA}),
         ({"controls": BOXES}, {"maintenance_rps": 5.0}, 0, {ReliefStep.THETA}),
-        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0}, 0, set()),
-        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0, "replay_backlog": 0.0}, 0, {ReliefStep.REPLAY}),
-        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0, "replay_backlog": 0.0}, 70.0, set()),
-        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0, "replay_backlog": 9.0}, 0, set()),
+        ({"controls": BOXES}, HEARD, 0, {ReliefStep.THETA}),
+        ({"controls": BOXES, "error": ERROR}, {"maintenance_rps": 5.0}, 0, {ReliefStep.THETA}),
+        ({"controls": BOXES, "error": ERROR}, HEARD, 0, set()),
+        ({"controls": BOXES, "error": ERROR}, HEARD | {"replay_backlog": 0.0}, 0, {ReliefStep.REPLAY}),
+        ({"controls": BOXES, "error": ERROR}, HEARD | {"replay_backlog": 0.0}, 70.0, set()),
+        ({"controls": BOXES, "error": ERROR}, HEARD | {"replay_backlog": 9.0}, 0, set()),
     ],
 )
 def test_a_step_has_no_effect_where_there_is_nothing_to_give_up(declared, signals, replay_rps, passed):

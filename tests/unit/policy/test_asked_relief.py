@@ -104,6 +104,14 @@ def test_live_records_are_held_back_last_and_never_below_what_is_certainly_serve
     assert all(a >= b for a, b in itertools.pairwise(fell))
 
 
+def test_stated_limits_of_errors_delay_no_executors_as_they_reach_no_query():
+    limits = {"error": {"different": {"eps_rel": 0.05, "pf": 0.05}}}
+    made = Life(Contract.model_validate(PLAIN.model_dump() | {"backpressure": HELD.backpressure.model_dump() | limits}))
+    made.lasts(CALM, 3.0)
+    made.lasts(20, 30.0)
+    assert [step for step, _ in itertools.groupby(made.steps())] == [0, 4, 5]
+
+
 def test_near_its_limit_a_job_asks_for_no_further_executors_and_leaves_the_ladder():
     made = Life(HELD)
     made.lasts(CALM, 3.0, 20.0)
