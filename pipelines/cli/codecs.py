@@ -20,7 +20,7 @@ def codecs(
 
     Measures every codec that all of Tidecast's readers can decompress here on the newest records, as a managed job does
     when it starts; a job's own choice stands in its log. Cores are priced by how busy they are now. The network is not
-    measured: it is taken as idle, at 125 MB/s, and `tidecast bench codecs` tells what a busy one changes.
+    measured: it is taken as idle, at 125 MB/s. On a busy one a codec that leaves fewer bytes is worth more.
 
     Raises:
         BrokerError: no broker is known (status 2).
