@@ -31,10 +31,12 @@ class YarnQueue:
         self._asked_s, self._answer = float("-inf"), ("", 0)
 
     def full(self, registered: int) -> str:
-        """Return the queue's name if YARN said lately that it has given the application no more than is registered.
+        """Return the queue's name if YARN said lately that it has given the application just what is registered.
 
         Asks at most every EVERY_S (5 s), and waits for no answer. "" until there is one, where containers are starting,
-        on another cluster manager, and where YARN does not answer, which is logged for programs alone.
+        on another cluster manager, and where YARN does not answer, which is logged for programs alone. Fewer than are
+        registered is no answer either: it has -1 of an attempt that it does not know, and counts up from 0 after a
+        restart.
 
         Args:
             registered: executors of the application, of all its queries.
@@ -46,7 +48,7 @@ class YarnQueue:
             self._asking = threading.Thread(target=self._ask, name="tidecast-yarn", daemon=True)
             self._asking.start()
         queue, given = self._answer
-        return queue if given <= registered else ""
+        return queue if given == registered else ""
 
     def _ask(self) -> None:
         try:

@@ -78,3 +78,10 @@ def test_a_queue_is_full_where_no_container_beyond_the_registered_was_given():
     assert asked(Yarn(4), registered=2) == "", "one is starting"
     assert asked(Yarn(None), registered=2) == "", "YARN does not answer"
     assert asked(Yarn(3, master="spark://m:7077"), registered=2) == ""
+
+
+def test_a_resource_manager_that_knows_of_fewer_than_are_registered_says_nothing_about_room():
+    assert asked(Yarn(-1), registered=2) == "", "it does not know the application's attempt"
+    assert asked(Yarn(-1), registered=0) == ""
+    assert asked(Yarn(1), registered=2) == "", "it has started again, and counts up from 0 as nodes come back"
+    assert asked(Yarn(1), registered=0) == "orders"
