@@ -162,6 +162,13 @@ def test_no_pod_has_rights():
             assert container["securityContext"]["readOnlyRootFilesystem"], container["name"]
 
 
+def test_what_a_task_leaves_behind_is_reaped_where_tasks_run():
+    """Its JVM ends after it, as a child of the first process, and neither Airflow nor Tidecast waits for strangers."""
+    assert [name for name, service in OURS.items() if not service["init"]] == []
+    (spec,) = (spec for spec, container in _containers() if container["name"] == "scheduler")
+    assert spec.get("shareProcessNamespace") is True
+
+
 def test_the_overlay_gives_all_that_the_base_asks_for():
     overlay = yaml.safe_load((DOCKER / "kubernetes" / "example" / "kustomization.yaml").read_text())
     given = {one["name"] for one in (*overlay["configMapGenerator"], *overlay["secretGenerator"])}
