@@ -5,8 +5,9 @@ import sys
 import urllib.request
 
 url, *parts = sys.argv[1:]
+past_proxies = urllib.request.build_opener(urllib.request.ProxyHandler({}))  # engines hand theirs to every container
 try:
-    with urllib.request.urlopen(url, timeout=4) as page:
+    with past_proxies.open(url, timeout=4) as page:
         told = page.read()
     state = json.loads(told) if parts else {}
 except (OSError, ValueError) as error:

@@ -109,6 +109,16 @@ def test_every_tidecast_variable_is_a_setting_that_exists():
                 assert key in Settings.model_fields[section].annotation.model_fields
 
 
+def test_containers_ask_each_other_past_a_proxy_that_the_engine_hands_them():
+    named = set(re.findall(r"https?://([\w.-]+)", (DOCKER / "compose.yaml").read_text()))
+    assert {"mlflow", "airflow-api-server"} <= named
+    for name, service in OURS.items():
+        for spared in ("no_proxy", "NO_PROXY"):  # one client reads the one, another the other
+            hosts = service["environment"].get(spared, "").split(",")
+            assert {*named, "localhost"} <= {*hosts}, name
+            assert {"${NO_PROXY:-}", "${no_proxy:-}"} <= {*hosts}, name
+
+
 def test_no_secret_has_a_value_and_each_is_used():
     text = (DOCKER / "compose.yaml").read_text()
     named = re.findall(r"^([A-Z_]+)=(.*)$", (DOCKER / ".env.example").read_text(), re.M)

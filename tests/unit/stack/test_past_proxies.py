@@ -1,13 +1,15 @@
-"""The stack's services are on the loopback, which no proxy of a company reaches."""
+"""Services on the loopback, and those of other containers, which no proxy of a company reaches."""
 
 import http.server
 import os
+import subprocess
 import sys
 import threading
 
 import httpx
 import pytest
 
+from configs.settings import ROOT
 from pipelines.cli.app import main
 from pipelines.stack.context import page_probe
 from pipelines.stack.ports import bypass_proxies
@@ -61,3 +63,10 @@ def test_where_no_proxy_is_used_nothing_changes(given):
     environment = dict(given)
     bypass_proxies(environment)
     assert environment == given
+
+
+def test_a_containers_check_asks_no_proxy(bare, page):
+    """An engine hands its own proxies to every container; that a page answers is to be known of the page itself."""
+    bare.setenv("http_proxy", DEAD)
+    done = subprocess.run([sys.executable, ROOT / "docker" / "health.py", page], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
