@@ -6,6 +6,7 @@ import threading
 import time
 from collections.abc import Callable
 from contextlib import closing, suppress
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING
@@ -27,6 +28,12 @@ TRIES = 5
 """Starts of a query at most, where Spark waits too shortly for its Python worker."""
 LOOK_S = 0.2
 """Seconds between two looks whether whoever decides has ended."""
+SLOW_S = 60.0
+"""Seconds for a rehearsal's micro-batch, after which that is said, and the turn is looked for meanwhile."""
+STILL_WAITS = (
+    f"no micro-batch yet, after {SLOW_S:.0f} s; it is waited for. On a cluster this one needs as many cores as the "
+    "other one has: where they are not to be had, end the other one, and this one takes over"
+)
 WRITTEN_S = 30.0
 """Seconds within which whoever decides ends a micro-batch, on a busy computer, too."""
 
@@ -68,16 +75,21 @@ class Turn:
         self._claim_topics()
         return True
 
-    def wait(self, stop: threading.Event) -> bool:
+    def wait(self, stop: threading.Event, look: Callable[[], object] = bool) -> bool:
         """Wait until whoever decides from this checkpoint has ended; False where `stop` was set before.
 
         One that handed over is believed. Of one that was killed, whose JVM may outlive it, or that takes no lock, as
         earlier releases, nothing must have been heard for LISTEN_S (10 s). Then the topics are claimed.
 
+        Args:
+            stop: ends the wait.
+            look: called a few times a second meanwhile.
+
         Raises:
             BrokerError: the broker does not answer.
+            Exception: whatever `look` raises.
         """
-        if self._others_end(stop):
+        if self._others_end(stop, look):
             self._claim_topics()
             return True
         return False
@@ -105,10 +117,11 @@ class Turn:
             with suppress(BrokerError):  # what it did not take was said already
                 publisher.close()
 
-    def _others_end(self, stop: threading.Event) -> bool:
+    def _others_end(self, stop: threading.Event, look: Callable[[], object]) -> bool:
         with closing(Follower(self._kafka, ["heartbeats", "decisions"], start="latest")) as heard:
             heard_at = time.monotonic()
             while not stop.is_set():
+                look()
                 if (has_lock := self._lock.take()) and self._lock.handed_over:
                     return True
                 if first_job_heard(self._kafka, heard, LOOK_S) is not None:
@@ -118,11 +131,53 @@ class Turn:
         return False
 
 
+class WarmUp:
+    """A query that decides for nobody, from its start until a micro-batch is done; tells what there is to say of it.
+
+    Attributes:
+        query: the one that was started last.
+    """
+
+    def __init__(self, rehearse: Callable[[], StreamingQuery]) -> None:
+        """Start it."""
+        self._rehearse, self._tries, self._began_s = rehearse, 1, time.monotonic()
+        self._over = self._slow = False
+        self.query = rehearse()
+
+    def look(self) -> bool:
+        """Return whether nothing more is to be waited for: it is ready, has failed, or takes longer than SLOW_S (60 s).
+
+        Says each of them once. Where a Python worker is slow it is started again, TRIES times at most.
+
+        Raises:
+            Exception: whatever starting it raises.
+        """
+        if self._over:
+            return True
+        if self.query.lastProgress is not None:
+            self._end("ready to take over, once the other one is ended")
+        elif not self.query.isActive:
+            failure = self.query.exception()
+            if self._tries == TRIES or SLOW_WORKER not in str(failure):
+                self._end(f"not ready: leave the other one running until this is mended: {failure}")
+            else:
+                self._tries += 1
+                self.query = self._rehearse()
+        elif not self._slow and time.monotonic() - self._began_s > SLOW_S:
+            self._slow = True
+            report([STILL_WAITS])
+        return self._over or self._slow
+
+    def _end(self, words: str) -> None:
+        self._over = True
+        report([words])
+
+
 def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], StreamingQuery]) -> bool:
     """Rehearse beside the one that decides until the turn has come; False where `stop` was set before.
 
-    Where the rehearsal fails that is said, and the turn is waited for all the same: if the other one dies, trying is
-    better than that nobody decides.
+    Where the rehearsal fails, or takes longer than SLOW_S (60 s), that is said, and the turn is waited for all the
+    same: if the other one ends, trying is better than that nobody decides.
 
     Args:
         turn: that has not come.
@@ -135,23 +190,10 @@ def stand_by(turn: Turn, stop: threading.Event, rehearse: Callable[[Path], Strea
     """
     report(["another one decides from this checkpoint; getting ready beside it"])
     with TemporaryDirectory(prefix="tidecast-rehearsal-", ignore_cleanup_errors=True) as folder:
-        query = _rehearsed(rehearse, Path(folder), stop)
+        warm = WarmUp(partial(rehearse, Path(folder)))
         try:
-            if query.lastProgress is not None:
-                report(["ready to take over, once the other one is ended"])
-            elif not stop.is_set():
-                report([f"not ready: leave the other one running until this is mended: {query.exception()}"])
-            return turn.wait(stop)
+            while not warm.look() and not stop.wait(LOOK_S):
+                pass
+            return turn.wait(stop, warm.look)
         finally:
-            query.stop()
-
-
-def _rehearsed(rehearse: Callable[[Path], StreamingQuery], folder: Path, stop: threading.Event) -> StreamingQuery:
-    """Rehearse until a micro-batch is done, `stop` is set, or it fails; TRIES times where a Python worker is slow."""
-    for tries in range(1, TRIES + 1):
-        query = rehearse(folder)
-        while query.isActive and query.lastProgress is None and not stop.wait(LOOK_S):
-            pass
-        if query.isActive or tries == TRIES or SLOW_WORKER not in str(query.exception()):
-            break
-    return query
+            warm.query.stop()

@@ -151,6 +151,65 @@ def test_a_python_worker_that_is_slow_on_a_busy_computer_is_started_again(tmp_pa
     assert ("ready to take over" in capsys.readouterr().out) == ready
 
 
+class Patient:
+    """A stop that nobody sets; what waits for it sees the fake clock go on."""
+
+    def __init__(self, now):
+        self.now = now
+
+    def is_set(self):
+        return False
+
+    def wait(self, seconds):
+        self.now.s += seconds
+        return False
+
+
+@pytest.mark.parametrize("gets_cores", [True, False])
+def test_where_the_cluster_lacks_cores_for_both_that_is_said_and_the_turn_comes_all_the_same(
+    tmp_path, heard, monkeypatch, capsys, gets_cores
+):
+    first, seen = Turn(tmp_path / "autoscaler", KAFKA), []
+    query = SimpleNamespace(isActive=True, lastProgress=None, stop=lambda: seen.append("stopped"))
+
+    def look(_kafka, _follower, _within_s):
+        seen.append(capsys.readouterr().out)
+        if len(seen) == 2 and gets_cores:
+            query.lastProgress = {}
+        if len(seen) == 4:
+            first.hand_over()
+        return "orders"
+
+    monkeypatch.setattr(turn, "first_job_heard", look)
+    began = heard.now.s
+    assert turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), Patient(heard.now), lambda folder: query)
+    assert turn.SLOW_S < heard.now.s - began < turn.SLOW_S + 2 * turn.LOOK_S
+    slow, *later, stopped = seen
+    assert "no micro-batch yet, after 60 s" in slow and "end the other one" in slow and stopped == "stopped"
+    assert later == ["", "autoscaler: ready to take over, once the other one is ended\n" if gets_cores else "", ""]
+
+
+def test_a_worker_that_is_slow_once_there_are_cores_is_started_again_too(tmp_path, heard, monkeypatch, capsys):
+    first, began = Turn(tmp_path / "autoscaler", KAFKA), []
+
+    def rehearse(folder):
+        began.append(SimpleNamespace(isActive=True, lastProgress=None, stop=lambda: None))
+        return began[-1]
+
+    def look(_kafka, _follower, _within_s):
+        if len(began) == 1:
+            began[0].isActive, began[0].exception = False, lambda: "Python worker failed to connect back"
+        else:
+            began[1].lastProgress = {}
+            first.hand_over()
+        return "orders"
+
+    monkeypatch.setattr(turn, "first_job_heard", look)
+    assert turn.stand_by(Turn(tmp_path / "autoscaler", KAFKA), Patient(heard.now), rehearse)
+    said = capsys.readouterr().out
+    assert len(began) == 2 and "not ready" not in said and said.count("no micro-batch yet") == 1
+
+
 def test_of_two_that_hear_nothing_of_each_other_the_earlier_one_leaves(tmp_path, heard):
     first, second = (Turn(tmp_path / name, KAFKA) for name in ("one", "two"))
     stop = threading.Event()
