@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import os
+import pwd
+import socket
 import sys
+import time
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import yaml
 
@@ -17,9 +22,14 @@ from tidecast.connection.signing import SigningKeys
 from tidecast.fields import job_name
 from tidecast.messages import MessageError
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 SIGNED = ("decisions", "heartbeats", "control", "wants")
 """Topics of what agents obey, and of what their pool is divided by."""
 WANTED = "A line `job: secret` for each job is expected; `openssl rand -hex 32` makes a secret."
+TASK_S = 1.0
+"""Seconds that each executor is kept while all are asked, so that none of them takes two turns."""
 _valid: dict[Path, dict[str, str]] = {}
 
 
@@ -99,6 +109,40 @@ class Signer:
             raise MessageError(f"{error}") from None
         if secret is not None:
             _keys(secret).check(self.prefix + record.topic, record.key or "", record.value, record.headers)
+
+
+def unread_on_executors(spark: SparkSession, signer: Signer, executors: int) -> list[str]:
+    """Ask a session's executors for the file of signing keys; returns where and why one cannot read it.
+
+    Waits until there is an executor. One that comes later than the others by over TASK_S (1 s) may not be asked.
+
+    Args:
+        spark: the session.
+        signer: which names the file.
+        executors: of one core each.
+
+    Raises:
+        Exception: as Spark raises it, where it cannot run Python there, or is stopped meanwhile.
+    """
+    asked = spark.sparkContext.parallelize(range(executors), executors).flatMap(partial(_unread, signer))
+    return sorted({*asked.collect()})
+
+
+def _unread(signer: Signer, _: int) -> list[str]:
+    time.sleep(TASK_S)
+    try:
+        signer.check_file()
+    except SettingsError as error:
+        return [f"on {socket.gethostname()} as {_user()}: {error}"]
+    return []
+
+
+def _user() -> str:
+    """Who runs this process; the variables of a container of YARN name who has submitted it."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return f"{os.geteuid()}"
 
 
 _keys = lru_cache(maxsize=64)(SigningKeys.read)

@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from configs.errors import SettingsError
 from configs.settings import Settings
 from models.policy.live.learned_lead import OUTCOMES
 from pipelines.kafka.broker import topic_offsets
@@ -22,7 +23,7 @@ from pipelines.kafka.spark import HEADERS, KEY, follow_topics, spark_options, to
 from pipelines.kafka.topics import create_topics
 from pipelines.scale.alone import another_autoscaler
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.beside import END_S, BesideQuery, begin, begin_to_repeat, report, warm_up_registry
+from pipelines.scale.beside import END_S, BesideQuery, ExecutorsKeys, begin, begin_to_repeat, report, warm_up_registry
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
@@ -145,7 +146,7 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         JavaError, JarsError: Spark cannot start.
         SpreadError: the checkpoint is of another number of cores, and Spark cannot spread it.
         SettingsError, ValueError: a security option that Kafka's Java client lacks; or that kafka-python lacks; the
-            file of signing keys is wrong.
+            file of signing keys is wrong, or executors on a cluster cannot read it.
         OSError: a file beside the checkpoint cannot be written, or locked.
     """
     stop = event_of_signals()
@@ -162,6 +163,9 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         first = pool.submit(begin_if_free)  # while the JVM starts
         cores, master = settings.autoscaler.cores, settings.autoscaler.master
         spark = query_session("autoscaler", settings, cores, master, python_state=True)
+    keys = ExecutorsKeys()
+    if master and signer.file is not None:
+        keys.ask(spark, signer, cores, stop)
 
     def rehearse(folder: Path) -> StreamingQuery:
         warm_up_registry(settings)
@@ -180,6 +184,8 @@ def run_autoscaler(settings: Settings, checkpoint: Path) -> None:
         name_for_frames(checkpoint)
         turn.hand_over()
     spark.stop()
+    if keys.problem:
+        raise SettingsError(keys.problem)
     if turn.lost:
         raise another_autoscaler(settings.kafka, "its jobs")
 

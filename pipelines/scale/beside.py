@@ -6,19 +6,27 @@ import threading
 from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from configs.policies import BY_PEAKS, LEARNED
 from configs.settings import Settings
 from models.policy.catalogue import entry
+from pipelines.kafka.signing import Signer, unread_on_executors
 from pipelines.scale.artifact_sync import ArtifactSource, ArtifactSync, SyncedArtifacts
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import Learned, agent_source, rehearsal_source
 from pipelines.scale.pools import PoolDivision
 
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
 LOOK_S = 1.0
 """Seconds between two reads of the contracts' folder."""
+UNSIGNED = (
+    "executors cannot read the file of signing keys, so that agents would refuse what they decide. It has to be "
+    "there by the same path, readable by the user as whom executors run (docs/deploy.md)."
+)
 END_S = 5.0
 """Seconds that a look or a division which has begun may take to its end."""
 
@@ -80,6 +88,33 @@ def _sources(settings: Settings) -> dict[str, ArtifactSource]:
         **({"agents": agent_source(settings)} if policy in LEARNED else {}),
         **({"rehearsals": rehearsal_source(settings)} if policy in BY_PEAKS or entry(policy).stricter else {}),
     }
+
+
+class ExecutorsKeys:
+    """Whether executors can read the file of signing keys, asked beside the query: they may come late, or never.
+
+    Attributes:
+        problem: where they cannot, with the remedy; empty where they can, and until it is known.
+    """
+
+    def __init__(self) -> None:
+        """Nothing is asked yet."""
+        self.problem = ""
+
+    def ask(self, spark: SparkSession, signer: Signer, executors: int, stop: threading.Event) -> None:
+        """Begin to ask, in a thread that nobody waits for, which sets `stop` where one cannot; needs a file."""
+        threading.Thread(target=self._ask, args=(spark, signer, executors, stop), daemon=True).start()
+
+    def _ask(self, spark: SparkSession, signer: Signer, executors: int, stop: threading.Event) -> None:
+        try:
+            unread = unread_on_executors(spark, signer, executors)
+        except Exception as error:  # of the query, too, if it is not that this one ends
+            if not stop.is_set():
+                report([f"whether executors can read the signing keys is not known: {type(error).__name__}: {error}"])
+            return
+        if unread:
+            self.problem = f"{UNSIGNED} {' '.join(unread)}"
+            stop.set()
 
 
 def begin_to_repeat(tick: Callable[[], list[str]], stop: threading.Event) -> threading.Thread:

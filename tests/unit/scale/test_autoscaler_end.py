@@ -1,5 +1,8 @@
 """An autoscaler that ends: by SIGTERM while its JVM starts, because another one decides, and as its query ends."""
 
+import os
+import pwd
+import socket
 import subprocess
 import sys
 import threading
@@ -78,6 +81,56 @@ def test_one_that_is_refused_has_announced_no_contract_and_told_no_pool(tmp_path
     done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["session", "listened", "another autoscaler decides"]
+
+
+UNREAD = """
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+from configs.settings import load
+from pipelines.kafka import signing
+from pipelines.scale import autoscaler
+
+keys, seen = Path("keys.yaml").absolute(), sys.argv[1]
+keys.write_text("orders: 0123456789abcdef0123456789abcdef")
+
+class Context:  # with two executors
+    def parallelize(self, numbers, slices):
+        assert len(numbers) == slices == 2
+        self.numbers = numbers
+        return self
+
+    def flatMap(self, asked):
+        return SimpleNamespace(collect=lambda: [told for number in self.numbers for told in asked(number)])
+
+def session(app, settings, cores, master, *, python_state):
+    if seen == "gone":
+        keys.unlink()  # where executors run it is not
+    there = {} if seen == "local" else {"sparkContext": Context()}
+    return SimpleNamespace(**there, stop=lambda: print("stopped", flush=True))
+
+signing.TASK_S = 0.0
+autoscaler.create_topics = lambda kafka: None
+autoscaler.Turn = lambda *_: SimpleNamespace(has_come=lambda: False, lost=False)
+autoscaler.stand_by = lambda turn, stop, rehearse: stop.wait(None if seen == "gone" else 0.2) and False
+autoscaler.query_session = session
+master = {} if seen == "local" else {"master": "spark://host:7077"}
+settings = load(autoscaler={"policy": "static", "cores": 2, **master}, kafka={"signing_keys": keys})
+autoscaler.run_autoscaler(settings, Path("checkpoint"))
+"""
+
+
+@pytest.mark.parametrize("seen", ["there", "local", "gone"])
+def test_where_executors_cannot_read_the_signing_keys_it_ends_and_says_who_has_to(tmp_path, seen):
+    command = [sys.executable, "-c", UNREAD, seen]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
+    assert done.stdout.splitlines() == ["stopped"]
+    if seen == "gone":
+        *_, said = done.stderr.splitlines()
+        assert "SettingsError: executors cannot read the file of signing keys" in said
+        assert f"kafka.signing_keys={tmp_path / 'keys.yaml'}: No such file or directory" in said
+        assert f"on {socket.gethostname()} as {pwd.getpwuid(os.geteuid()).pw_name}" in said and "docs/deploy.md" in said
+    assert done.returncode == (seen == "gone")
 
 
 def test_what_writes_contracts_and_grants_is_waited_for_before_the_next_one_decides(monkeypatch):
