@@ -238,6 +238,9 @@ def test_a_query_that_does_not_go_on_from_its_checkpoint_names_what_helps(tmp_pa
 @pytest.mark.parametrize(("failure", "words"), [
     ("org.apache.kafka.common.errors.TopicAuthorizationException: Not authorized", r"docs/security\.md"),
     (SLOW, "start the autoscaler again"),
+    ("java.io.FileNotFoundException: /mnt/q/state/0/0/.1.tmp (Permission denied)\n\tat java", "as whom executors run"),
+    ("Job aborted: java.io.IOException: Mkdirs failed to create file:/mnt/var/q/state/0/0", "as whom executors run"),
+    ('java.io.IOException: Cannot run program "/opt/python": error=13, Permission denied', "PYSPARK_PYTHON"),
     ("no state", "mv checkpoint"),
 ])  # fmt: skip
 def test_nobody_is_told_to_throw_away_what_was_learned_for_what_is_not_its_fault(failure, words):
