@@ -41,7 +41,7 @@ def allocate(
     used then, and are told.
 
     Args:
-        demand: (blocks, R) of each, by resource.
+        demand: (blocks, R) of each, by resource; (blocks, M, R) where it differs from node to node.
         flow: (blocks, blocks) between two, in both directions added, 0 in the diagonal (eq. 17).
         nodes: with capacities, and what others use of them.
         utilisation: share of a node that is used at most.
@@ -62,7 +62,7 @@ def allocate(
     left = np.flatnonzero(filling.left).tolist()
     overloaded = sorted(left, key=lambda block: (-filling.weight[block], block))
     for block in overloaded:
-        shares = ((filling.used + demand[block]) / nodes.capacity).max(axis=1)
+        shares = ((filling.used + filling.demand[block]) / nodes.capacity).max(axis=1)
         filling.place(block, order[int(shares[order].argmin())])
     overloaded = sorted([*tight, *overloaded])
     placed = filling.node.tolist()
@@ -74,11 +74,13 @@ class _Filling:
     """Nodes as they are filled; of blocks that are equal otherwise the heaviest is placed, then the first."""
 
     def __init__(self, demand: Floats, flow: Floats, nodes: Nodes, utilisation: float) -> None:
-        self.demand, self.flow = demand, flow
+        self.demand = demand if demand.ndim == 3 else np.repeat(demand[:, None], nodes.count, axis=1)
+        """(blocks, M, R) of each on each node."""
+        self.flow = flow
         self.used, self.room = nodes.used.copy(), utilisation * nodes.capacity + 1e-9
         self.node = np.full(len(demand), -1)
-        self.weight = (demand / nodes.capacity.max(axis=0)).max(axis=1)
-        """(blocks,) of each, as a share of the largest node."""
+        self.weight = (self.demand / nodes.capacity.max(axis=0)).max(axis=(1, 2))
+        """(blocks,) of each, as a share of the largest node, at most."""
         one, other = np.nonzero(np.triu(flow, 1) > 0)
         heaviest_first = np.lexsort((other, one, -flow[one, other]))
         self.pairs = one[heaviest_first], other[heaviest_first]
@@ -92,13 +94,13 @@ class _Filling:
     def grow(self, node: int) -> bool:
         """Place the block that depends most on what lies on a node; returns whether there is one with room."""
         bound = self.flow[:, self.node == node].sum(axis=1)
-        return self._place_first((bound > 0) & self._able(node, self.demand), bound, node)
+        return self._place_first((bound > 0) & self._able(node, self.demand[:, node]), bound, node)
 
     def seed(self, node: int) -> bool:
         """Place both blocks, or one, of the heaviest flow of which a node has room for an end."""
         one, other = self.pairs
-        alone = self._able(node, self.demand)
-        together = self._able(node, self.demand[one] + self.demand[other])
+        alone = self._able(node, self.demand[:, node])
+        together = self._able(node, self.demand[one, node] + self.demand[other, node])
         able = self.left[one] & self.left[other] & (together | alone[one] | alone[other])
         if not able.any():
             return False
@@ -112,16 +114,16 @@ class _Filling:
 
     def add_largest(self, node: int) -> bool:
         """Place the largest block for which a node has room."""
-        return self._place_first(self._able(node, self.demand), self.weight, node)
+        return self._place_first(self._able(node, self.demand[:, node]), self.weight, node)
 
     def fits(self, node: int, block: int) -> bool:
         """Whether a node has room for a block, in every resource."""
-        return bool(self._able(node, self.demand[[block]])[0])
+        return bool(self._able(node, self.demand[[block], node])[0])
 
     def place(self, block: int, node: int) -> None:
         """Put a block on a node."""
         self.node[block] = node
-        self.used[node] += self.demand[block]
+        self.used[node] += self.demand[block, node]
 
     def _able(self, node: int, more: Floats) -> np.ndarray:
         """Whether a node has room for each of some demands, in every resource."""

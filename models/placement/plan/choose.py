@@ -162,13 +162,18 @@ def _clusters(measure: Measure, blocks: Blocks, firsts: Sequence[int]) -> Iterat
     if math.prod(map(len, choices)) <= ALL:
         yield from product(*choices)
         return
-    wired, unit = measure.wiring(blocks), max(one.executor_cores for one in topology.clusters.values())
-    cores = [float(unit * fewest_executors(load, unit) + topology.driver_cores) for load in wired.loads]
+    wired, units = measure.wiring(blocks), [one.executor_cores for one in topology.clusters.values()]
+    taken = {
+        unit: [float(unit * fewest_executors(load, unit) + topology.driver_cores) for load in wired.loads]
+        for unit in set(units)
+    }
+    cores = np.array([taken[unit] for unit in units]).T  # a small query takes a whole executor, of each cluster's size
+    demand = np.stack([cores, np.repeat(np.array(wired.held)[:, None], len(units), axis=1)], axis=2)
     fixed = {number: names.index(pin) for number, pin in enumerate(pinned) if pin is not None}
     flow = _flow(measure, blocks)
     nodes = _nodes(topology)
     for first in firsts:
-        made = allocate(np.array([cores, wired.held]).T, flow, replace(nodes, master=first), 1.0, fixed)
+        made = allocate(demand, flow, replace(nodes, master=first), 1.0, fixed)
         if made is not None and not made.overloaded:
             yield [names[node] for node in made.node]
 

@@ -60,6 +60,14 @@ def test_pinned_blocks_that_have_no_room_together_are_told():
     assert found.node == (0, 0) and found.overloaded == (1,)
 
 
+def test_a_block_may_ask_for_more_of_one_node_than_of_another():
+    two = nodes([10, 10], [0, 0], [0, 1])
+    demand = np.array([[[3.0], [7.0]]] * 3)
+    found = allocate(demand, flows(3, []), two)
+    assert found.node == (0, 0, 1) and found.used[:, 0].tolist() == [6, 7] and not found.overloaded
+    assert allocate(demand, flows(3, []), two, pinned={0: 1, 1: 1}).overloaded == (1,)
+
+
 def test_nodes_that_do_not_go_together_are_refused():
     with pytest.raises(GraphError, match="round trips are known of 0 to 1"):
         nodes([1], [0], [2])

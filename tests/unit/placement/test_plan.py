@@ -245,6 +245,16 @@ def test_of_many_ways_those_of_the_allocation_are_taken():
     assert len(made.blocks) == 9 and made.kept
 
 
+@pytest.mark.parametrize("many", [8, 9])  # all ways are looked at, and those of the allocation alone
+def test_of_many_ways_each_query_takes_executors_of_its_own_cluster_s_size(many):
+    """There is room for eight queries of one core, and for two of eight cores."""
+    chain = {f"o{n}": {"of": ["in" if not n else f"o{n - 1}"], "work_ms": 1.0, "unit": str(n)} for n in range(many)}
+    clusters = {"east": {"cores": 8, "round_trip_ms": {"west": 5}}, "west": {"cores": 16, "executor_cores": 8}}
+    made = choose_placement(topology(chain, clusters, target_s=30)).placement
+    assert len(made.blocks) == many and made.kept
+    assert sum(block.cluster == "east" for block in made.blocks) == 8
+
+
 def test_recovery_units_that_a_heavy_flow_runs_between_are_parted_among_themselves():
     """A chain of two units of three, a core busy each; of four clusters each has room for two operators."""
     names = ["a1", "a2", "a3", "b1", "b2", "b3"]
