@@ -99,6 +99,19 @@ def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
     assert proposed.learn(form)["promoted"] and proposed.learn(form) is None
     said = proposed.propose(form, replan.plan(form))
     assert "The network, as " in said["told"] and said["sentence"] in said["told"]
+    # One that learned of a performance model serves while that is trusted; then one that learned in the twin has to.
+    learned, model = {**form, "env": "lstm"}, performance_model()
+    monkeypatch.setattr(proposed, "_performance", lambda *_: model)
+    assert proposed.learn(learned)["promoted"] and proposed.learn(learned) is None and proposed.learn(form) is None
+    monkeypatch.setattr(proposed, "_performance", lambda *_: None)
+    assert proposed.learn(learned)["promoted"] and proposed.learn(learned) is None
+    assert PlacementRegistry(settings).versions("adverts")[-1].tags["env"] == "twin"
+
+
+def performance_model():
+    """One that has learned next to nothing."""
+    train, stop, _ = parts_in_time(twin_past(spaces_of(ADVERTS, TWO)[0], np.linspace(0.5, 2.0, 60), seed=0))
+    return train_performance(train, stop, slots=4, seed=0, epochs=2)
 
 
 def minutes(twin, counts, longer, many=60, begin_s=0.0):
@@ -141,14 +154,12 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
 
 @pytest.mark.usefixtures("short")
 def test_a_network_learns_of_a_performance_model_and_says_so(settings):
-    space = spaces_of(ADVERTS, TWO)[0]
-    train, stop, _ = parts_in_time(twin_past(space, np.linspace(0.5, 2.0, 60), seed=0))
-    model = train_performance(train, stop, slots=4, seed=0, epochs=2)
     networks = PlacementRegistry(settings)
-    made = train_network(networks, ADVERTS, TWO, model)
+    made = train_network(networks, ADVERTS, TWO, performance_model())
     version = networks.versions("adverts")[-1]
     assert str(version.version) == made["version"] and version.tags["env"] == "lstm"
     assert networks.figures(made["run"])[1]["env"] == "lstm" and "the performance model of" in version.description
     networks.set_champion("adverts", made["version"])
     assert has_network(networks, ADVERTS, TWO, "lstm") and has_network(networks, ADVERTS, TWO)
+    assert not has_network(networks, ADVERTS, TWO, "twin")
     assert made["promoted"] == (made["reason"].startswith("promoted"))

@@ -77,8 +77,11 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
     if form.get("network", SHADOW) == NO or not folder.began() or _is_scaled(settings, folder):
         return None
     registry, topology, placement = PlacementRegistry(settings), folder.topology(), folder.wanted()
-    performance = _performance(settings, folder) if form.get("env", TWIN) == LSTM else None
-    if has_network(registry, topology, placement, TWIN if performance is None else LSTM):
+    performance, env = None, None
+    if form.get("env", TWIN) == LSTM:
+        performance = _performance(settings, folder)
+        env = TWIN if performance is None else LSTM  # none serves that learned of a model which is not trusted any more
+    if has_network(registry, topology, placement, env):
         return None
     return train_network(registry, topology, placement, performance)
 

@@ -36,8 +36,16 @@ def spaces_of(topology: Topology, placement: Placement) -> list[QuerySpace]:
     return [QuerySpace(Measure(topology, rates_of(topology, load)), blocks) for load in LOADS]
 
 
-def has_network(registry: PlacementRegistry, topology: Topology, placement: Placement, env: str = TWIN) -> bool:
-    """Return whether a champion is registered for these queries and clusters, for `lstm` one that was trained so.
+def has_network(
+    registry: PlacementRegistry, topology: Topology, placement: Placement, env: str | None = None
+) -> bool:  # fmt: skip
+    """Return whether a champion is registered for these queries and clusters.
+
+    Args:
+        registry: of placement networks.
+        topology: of the job.
+        placement: where its queries are.
+        env: in which it has to be trained, twin or lstm; None: either.
 
     Raises:
         RegistryError: MLflow does not answer.
@@ -45,9 +53,7 @@ def has_network(registry: PlacementRegistry, topology: Topology, placement: Plac
     version = registry.champion_version(topology.name)
     if version is None or _champion(registry, topology, spaces_of(topology, placement)[0]) is None:
         return False
-    if env == TWIN:
-        return True
-    return registry.tags(topology.name, version).get("env") == env
+    return env is None or registry.tags(topology.name, version).get("env") == env
 
 
 def train_network(
