@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from statistics import median
 from typing import NamedTuple
 
+from models.placement.graph import Integers
 from models.placement.instances.job import Counts
 from models.placement.learned.actions import moves_between
 from models.placement.learned.reward import RewardWeights
@@ -91,7 +92,8 @@ def trigger(state: Scheduled, expected: StepOutcome, limit_ms: float) -> Trigger
 
 
 def choose_proposal(
-    state: Scheduled, now_s: float, counts: Counts, score: float, proposals: Sequence[Proposal], fewer: bool
+    state: Scheduled, now_s: float, counts: Counts, score: float, proposals: Sequence[Proposal], fewer: bool,
+    cores: Integers | int = 1,
 ) -> Proposal | None:  # fmt: skip
     """Return the placement to put in force: the best less a hundredth a move, where it is better by a margin; or None.
 
@@ -101,14 +103,15 @@ def choose_proposal(
         counts: in force.
         score: of it.
         proposals: placements with room.
-        fewer: whether one may have fewer instances in all.
+        fewer: whether one may have fewer instances in all, by their cores.
+        cores: (n,) of an instance on each node, where these differ.
     """
     if now_s - state.changed_s < COOL_S:
         return None
     barred = {key for key, until_s in state.barred if until_s > now_s}
     able = [
         one for one in proposals
-        if one.counts.tobytes() not in barred and (fewer or one.counts.sum() >= counts.sum())
+        if one.counts.tobytes() not in barred and (fewer or (one.counts * cores).sum() >= (counts * cores).sum())
     ]  # fmt: skip
 
     def worth(one: Proposal) -> tuple[float, int]:
@@ -120,7 +123,7 @@ def choose_proposal(
 
 
 def judge_change(
-    state: Scheduled, now_s: float, counts: Counts, weights: RewardWeights
+    state: Scheduled, now_s: float, counts: Counts, weights: RewardWeights, cores: Integers | int = 1
 ) -> tuple[Scheduled, Counts | None]:  # fmt: skip
     """Return what is carried on, and the placement to go back to where a change did no good.
 
@@ -134,13 +137,15 @@ def judge_change(
         now_s: time; before the change is 180 s old, or three steps were measured since, nothing is judged.
         counts: in force.
         weights: by which proposals are scored.
+        cores: (n,) of an instance on each node, where these differ: by them, one placement has fewer than another.
     """
     if state.before is None or len(state.measured) < LEAST_JUDGED or now_s - state.changed_s < COOL_S:
         return state, None
     (old, was), now = state.before, state.recent()
     settled = replace(state, before=None)
     worse = weights.score(now.latency_ms - was.latency_ms, now.load) < weights.score(0.0, was.load)
-    if worse and (old.sum() >= counts.sum() or all(one.load < LOW for one in state.measured[-JUDGED:])):
+    as_many = (old * cores).sum() >= (counts * cores).sum()
+    if worse and (as_many or all(one.load < LOW for one in state.measured[-JUDGED:])):
         barred = (*(one for one in state.barred if one[1] > now_s), (counts.tobytes(), now_s + BARRED_S))
         return replace(settled, measured=(), changed_s=now_s, barred=barred), old
     return settled, None

@@ -53,6 +53,11 @@ class QuerySpace:
         """(n,) executors that each cluster has cores for."""
         return np.array([max(one.cores // one.executor_cores, 1) for one in self.measure.topology.clusters.values()])
 
+    @property
+    def executor_cores(self) -> Integers:
+        """(n,) cores of an executor on each cluster."""
+        return np.array([one.executor_cores for one in self.measure.topology.clusters.values()])
+
     def farthest(self, counts: Counts) -> Integers:
         """Return (2 m n,) by how many executors each move may go; to another cluster it is one."""
         key = counts.tobytes()

@@ -211,7 +211,7 @@ def _look(
     for step in steps:
         state = state.after_step(step, expected)
     if judges:
-        settled, back = judge_change(state, now_s, counts, weights)
+        settled, back = judge_change(state, now_s, counts, weights, space.executor_cores)
         if settled.before is None and state.before is not None:
             write_trial(folder, settled)
         if back is not None:
@@ -222,7 +222,8 @@ def _look(
     proposals = model.proposer(space, evaluator, weights).propose(counts, began, seed=0)
     # Where nothing asks for a change it is only told, and may be of fewer executors.
     fewer = reason.fewer or not reason.why
-    found = choose_proposal(state, now_s, counts, weights.reward(began, began), proposals, fewer)
+    score = weights.reward(began, began)
+    found = choose_proposal(state, now_s, counts, score, proposals, fewer, space.executor_cores)
     why = f"it is {reason.why}" if reason.why else "nothing asks for a change"
     if found is None:
         return Look(None, why, bool(reason.why), state), space, load_now

@@ -102,6 +102,18 @@ def test_a_change_is_taken_back_to_fewer_instances_only_where_every_step_since_h
     assert back(0.3, 0.3, 0.3, 0.3, 0.5) is None and back(0.3, 0.5, 0.3) is None
 
 
+def test_fewer_instances_are_fewer_cores_where_executors_differ_in_size():
+    """Four of one core, or two of four cores: the second has more, with fewer executors."""
+    small, large, cores = np.array([[4, 0]]), np.array([[0, 2]]), np.array([1, 4])
+    to_large, to_small = [proposal(large, 0.9)], [proposal(small, 0.9)]
+    assert choose_proposal(Scheduled(), 0.0, small, 0.4, to_large, fewer=False, cores=cores) is to_large[0]
+    assert choose_proposal(Scheduled(), 0.0, large, 0.4, to_small, fewer=False, cores=cores) is None
+    assert choose_proposal(Scheduled(), 0.0, large, 0.4, to_small, fewer=True, cores=cores) is to_small[0]
+    for old, new in ((small, large), (large, small)):
+        state = steps(Scheduled((StepOutcome(10.0, 0.8),)).after_change(0.0, old), 0.8, 0.8, 3)
+        assert judge_change(state, 181.0, new, RewardWeights(), cores)[1] is (old if old is large else None)
+
+
 def test_of_all_minutes_of_a_schedule():
     """Drawn minutes, forecasts and proposals: what is put in force, when, and with how many instances."""
     kinds = set()

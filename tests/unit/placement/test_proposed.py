@@ -160,6 +160,17 @@ def test_fewer_executors_are_asked_for_only_where_little_load_was_measured(job, 
     assert said["placement"]["blocks"][0]["executors"] == 1
 
 
+def test_one_executor_of_two_cores_is_not_fewer_than_two_of_one(job, monkeypatch):
+    folder, steps, _ = job
+    steps[:] = [LATE] * 10
+    one = Proposal(np.array([[0, 1]]), PlacementOutcome(1.0, np.ones(1)), 0.9)
+    large = SimpleNamespace(proposer=lambda *_: SimpleNamespace(propose=lambda *_, seed: [one]))
+    monkeypatch.setattr(Registered, "load", lambda *_: large)
+    kept = folder.path / FILE.name
+    kept.write_text(kept.read_text().replace("price: 0.6", "price: 0.6, executor_cores: 2"))
+    assert asked("apply")[1]["trial"]["before"]["counts"] == [[2, 0]]
+
+
 def changed(job):
     """The job a minute after a change that its network proposed."""
     folder, steps, now = job
