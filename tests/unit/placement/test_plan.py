@@ -255,6 +255,17 @@ def test_of_many_ways_each_query_takes_executors_of_its_own_cluster_s_size(many)
     assert sum(block.cluster == "east" for block in made.blocks) == 8
 
 
+@pytest.mark.parametrize("many", [8, 9])
+def test_of_a_cluster_s_memory_no_slack_is_kept_whether_all_ways_are_looked_at_or_not(many):
+    chain = {
+        f"o{n}": {"of": [f"o{n - 1}" if n else "in"], "work_ms": 1.0, "state_mb": 980, "unit": str(n)}
+        for n in range(many)
+    }
+    clusters = {name: {"cores": 8, "memory_gb": memory_gb} for name, memory_gb in (("east", 4), ("west", 5))}
+    clusters["east"]["round_trip_ms"] = {"west": 5}
+    assert len(choose_placement(topology(chain, clusters, target_s=30)).placement.blocks) == many
+
+
 def test_recovery_units_that_a_heavy_flow_runs_between_are_parted_among_themselves():
     """A chain of two units of three, a core busy each; of four clusters each has room for two operators."""
     names = ["a1", "a2", "a3", "b1", "b2", "b3"]
