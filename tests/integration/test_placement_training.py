@@ -89,7 +89,9 @@ def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
         monkeypatch.setattr(module, "with_stack_addresses", lambda found: found)
     unmeasured = [ObservedBlock(block, 600.0, None, None, None, 0) for block in TWO.blocks]
     monkeypatch.setattr(replan, "observe_job", lambda *_: (unmeasured, None))
-    monkeypatch.setattr(proposed, "observe_minutes", lambda *_: [])
+    space = spaces_of(ADVERTS, TWO)[0]
+    four = minutes(space, space.counts(TWO), 1.0, many=4)
+    monkeypatch.setattr(proposed, "observe_minutes", lambda *_: four)
     form = {"topology": "adverts", "network": "shadow"}
     assert proposed.learn(form) is None  # it does not run
     folder = JobFolder(settings.var_dir / "jobs" / "adverts")
@@ -98,7 +100,7 @@ def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
     monkeypatch.setattr(run, "decide", lambda *_: (True, "promoted"))  # so short a training may win or not
     assert proposed.learn(form)["promoted"] and proposed.learn(form) is None
     said = proposed.propose(form, replan.plan(form))
-    assert "The network, as " in said["told"] and said["sentence"] in said["told"]
+    assert "The network, as it is expected over the limit: " in said["told"] and said["sentence"] in said["told"]
     # One that learned of a performance model serves while that is trusted; then one that learned in the twin has to.
     learned, model = {**form, "env": "lstm"}, performance_model()
     monkeypatch.setattr(proposed, "_performance", lambda *_: model)

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from models.placement.graph import Integers
 from models.placement.instances.job import Counts
 from models.placement.learned.actions import moves_between
-from models.placement.learned.reward import RewardWeights
+from models.placement.learned.reward import PlacementOutcome, RewardWeights
 from models.placement.learned.schemes import Proposal
 
 SLOWER, FULL, LOW, LOW_STEPS, USUAL = 1.2, 1.0, 0.5, 5, 30
@@ -21,6 +21,8 @@ MARGIN, MOVE_COST, COOL_S, BARRED_S = 0.05, 0.01, 180.0, 1800.0
 JUDGED, LEAST_JUDGED = 5, 3
 """Newest steps before a change, and since, whose medians are held against each other, and how many there have to be
 since: one step may be an odd one."""
+LEAST_MEASURED = 4
+"""Steps with the placement in force before which no other one is looked for."""
 UNTRUSTED = 1.5
 """Mean error of the last 30 steps over that at which training stopped from which on a model is not trusted."""
 
@@ -69,6 +71,20 @@ class Scheduled:
     def recent(self) -> StepOutcome:
         """Return the medians of the last steps that were measured, of which there is one at least."""
         return StepOutcome(*(median(values) for values in zip(*self.measured[-JUDGED:], strict=True)))
+
+
+def expected_step(steps: Sequence[StepOutcome], now: PlacementOutcome, ahead: PlacementOutcome) -> StepOutcome:
+    """Return what is expected at the load that is planned for: what was measured, times what the model says of both.
+
+    Args:
+        steps: that were measured; none: the model alone tells.
+        now: by the model at the load of now.
+        ahead: by the model at the load that is planned for.
+    """
+    if not steps:
+        return StepOutcome(ahead.latency_ms, ahead.mean_load)
+    usual_ms = median(one.latency_ms for one in steps)
+    return StepOutcome(usual_ms * ahead.latency_ms / max(now.latency_ms, 1e-9), ahead.mean_load)
 
 
 def trigger(state: Scheduled, expected: StepOutcome, limit_ms: float) -> Trigger:

@@ -6,14 +6,21 @@ import math
 import time
 from dataclasses import replace
 from pathlib import Path
-from statistics import median
 from typing import Any, NamedTuple
 
 from configs.settings import Settings, load
 from models.placement.instances.job import Counts
-from models.placement.learned.online import JUDGED, Scheduled, StepOutcome, choose_proposal, judge_change, trigger
+from models.placement.learned.online import (
+    JUDGED,
+    LEAST_MEASURED,
+    Scheduled,
+    StepOutcome,
+    choose_proposal,
+    expected_step,
+    judge_change,
+    trigger,
+)
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
-from models.placement.learned.reward import PlacementOutcome
 from models.placement.performance.model import PerformanceModel
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import PlacementPlan
@@ -175,9 +182,12 @@ def _measured_now(
     except BrokerError as error:
         return None, f"{error}"
     if not minutes:
-        many = math.ceil(JUDGED * step_of(folder.topology()) / 60)
-        return None, f"nothing was measured in the last {many} minutes"
+        return None, f"nothing was measured in the last {_minutes(folder, JUDGED)} minutes"
     return (counts, Scheduled(tuple(minute.step for minute in minutes)).recent()), ""
+
+
+def _minutes(folder: JobFolder, steps: int) -> int:
+    return math.ceil(steps * step_of(folder.topology()) / 60)
 
 
 def _is_scaled(settings: Settings, folder: JobFolder) -> bool:
@@ -207,7 +217,7 @@ def _look(
         return Look(None, "the clusters have no room for what runs", True, state), space, load_now
     evaluator, weights = QueryEvaluator(space), weights_of(space)
     began = evaluator.outcome(counts)
-    expected = _expected(steps, QueryEvaluator(now).outcome(counts), began)
+    expected = expected_step(steps, QueryEvaluator(now).outcome(counts), began)
     for step in steps:
         state = state.after_step(step, expected)
     if judges:
@@ -218,6 +228,9 @@ def _look(
             why = "after the last change, latency and load together are worse than before it"
             return Look(back, why, True, settled), space, load_now
         state = settled
+    if len(steps) < LEAST_MEASURED:
+        few = f"fewer than {_minutes(folder, LEAST_MEASURED)} minutes were measured since its queries were moved"
+        return Look(None, few, load_factor is not None, state), space, load_now  # a plan for a stated load stands
     reason = trigger(state, expected, 1000 * space.measure.topology.target_s)
     proposals = model.proposer(space, evaluator, weights).propose(counts, began, seed=0)
     # Where nothing asks for a change it is only told, and may be of fewer executors.
@@ -227,8 +240,7 @@ def _look(
     why = f"it is {reason.why}" if reason.why else "nothing asks for a change"
     if found is None:
         return Look(None, why, bool(reason.why), state), space, load_now
-    on_trial = state.after_change(now_s, counts) if state.measured else replace(state, before=None)
-    return Look(found.counts, why, bool(reason.why), on_trial), space, load_now
+    return Look(found.counts, why, bool(reason.why), state.after_change(now_s, counts)), space, load_now
 
 
 def _space(
@@ -236,17 +248,3 @@ def _space(
 ) -> tuple[QuerySpace, PlannedLoad]:  # fmt: skip
     found = replan.loaded(settings, folder, load_factor)
     return QuerySpace(Measure(found.topology, rates_of(found.topology, found.factor)), blocks), found
-
-
-def _expected(steps: list[StepOutcome], now: PlacementOutcome, ahead: PlacementOutcome) -> StepOutcome:
-    """What is expected at the load that is planned for: what was measured, times what the model says of both.
-
-    Args:
-        steps: that were measured; none: the model alone tells.
-        now: by the model at the load of now.
-        ahead: by the model at the load that is planned for.
-    """
-    if not steps:
-        return StepOutcome(ahead.latency_ms, ahead.mean_load)
-    usual_ms = median(one.latency_ms for one in steps)
-    return StepOutcome(usual_ms * ahead.latency_ms / max(now.latency_ms, 1e-9), ahead.mean_load)

@@ -123,6 +123,22 @@ def test_who_is_asked_sees_the_page_of_what_the_network_proposes(job, monkeypatc
         assert f"The plan: {planned['sentence']}." in told
 
 
+def test_before_four_minutes_were_measured_no_network_asks_for_anything(job):
+    _, steps, _ = job
+    form = {"topology": "adverts", "network": "apply", "load": 1.1}
+    for many in (0, 3):
+        steps[:] = [LATE] * many
+        _, said = asked("apply")
+        assert not said["ask"] and "trial" not in said["told"] and said["placement"]["blocks"][0]["cluster"] == "east"
+        few = "The network, as fewer than 4 minutes were measured since its queries were moved: "
+        assert few in said["told"] and "it stays as it is" in said["told"]
+        planned = replan.plan(form)  # for a load that somebody states the plan is asked for
+        said = proposed.propose(form, planned)
+        assert few in said["told"] and {**planned, "told": said["told"]} == said
+    steps[:] = [LATE] * 4
+    assert asked("apply")[1]["ask"]
+
+
 def test_where_nothing_was_measured_it_is_told_and_nobody_is_asked(job, monkeypatch):
     _, steps, _ = job
     steps[:] = [LATE] * 10
