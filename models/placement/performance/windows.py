@@ -66,3 +66,13 @@ def parts_in_time(history: History) -> tuple[Samples, Samples, Samples]:
     cuts = ((0, held), (held, test), (test, total))
     train, stop, last = (make_samples(History(*(part[low:high] for part in history))) for low, high in cuts)
     return train, stop, last
+
+
+def parts_to_tune(samples: Samples) -> tuple[Samples, Samples]:
+    """Return samples to train on, and the newest to stop by; those between that share a step with both are left out.
+
+    Args:
+        samples: the oldest first, more than four.
+    """
+    held = round((len(samples.label) - STEPS) * (1 - HELD))
+    return Samples(*(part[:held] for part in samples)), Samples(*(part[held + STEPS :] for part in samples))

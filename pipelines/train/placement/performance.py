@@ -21,7 +21,7 @@ from models.placement.performance.model import (
     linear_regression,
     train_performance,
 )
-from models.placement.performance.windows import HELD, History, Samples, make_samples, parts_in_time
+from models.placement.performance.windows import History, Samples, make_samples, parts_in_time, parts_to_tune
 from pipelines.figures.written import find_commit
 from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry.artifacts import UnreadableError
@@ -34,7 +34,7 @@ STEPS, LOWEST, HIGHEST, DAY = 1_500, 0.5, 2.0, 1_440
 EPOCHS = MOST_EPOCHS
 SCATTER = 0.05
 """Standard deviation of the logarithm of that load from minute to minute."""
-LEAST = 20
+LEAST = 24
 """Measured samples from which on a model is tuned to them."""
 
 
@@ -97,8 +97,7 @@ def learn_performance(
     trusted = _is_trusted(model, errors, begin_s, _last_tuned(registry, name))
     if len(seen.label) >= LEAST:
         with registry.training(name, f"performance of {name}, measured") as run:
-            held = round(len(seen.label) * (1 - HELD))
-            train, stop = _part(seen, 0, held), _part(seen, held, len(seen.label))
+            train, stop = parts_to_tune(seen)
             better = fine_tune(model, train, stop, seed=0)
             found = {**_errors("model", better.error(stop)), **_errors("before", model.error(stop)),
                      **_rivals(train, stop)}  # fmt: skip
@@ -194,10 +193,6 @@ def _register(
 def _history(counts: Counts, minutes: list[MeasuredMinute]) -> History:
     rps = np.array([one.rps for one in minutes])
     return History(rps, np.tile(counts, (len(minutes), 1, 1)), np.array([one.step for one in minutes]).reshape(-1, 2))
-
-
-def _part(samples: Samples, low: int, high: int) -> Samples:
-    return Samples(*(part[low:high] for part in samples))
 
 
 def _rivals(train: Samples, test: Samples) -> dict[str, float]:

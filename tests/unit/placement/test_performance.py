@@ -6,7 +6,7 @@ import torch
 
 from models.placement.performance.model import absolute_error, fine_tune, linear_regression, train_performance
 from models.placement.performance.network import LARGE, PerformanceNetwork
-from models.placement.performance.windows import History, make_samples, parts_in_time
+from models.placement.performance.windows import History, make_samples, parts_in_time, parts_to_tune
 
 
 def history(steps, seed=0):
@@ -33,6 +33,15 @@ def test_no_step_is_in_two_parts():
     used = [{*one.seen[:, :, 0].reshape(-1).tolist()} for one in parts_in_time(past)]
     assert not used[0] & used[1] and not used[1] & used[2] and not used[0] & used[2]
     assert [len(one.label) for one in parts_in_time(past)] == [115, 17, 56]
+
+
+@pytest.mark.parametrize(("steps", "sizes"), [(28, [17, 3]), (180, [146, 26])])
+def test_nor_when_a_model_is_tuned(steps, sizes):
+    at = np.arange(float(steps))
+    parts = parts_to_tune(make_samples(History(at, np.ones((steps, 1, 1)), np.column_stack([at, at]))))
+    train, stop = ({*one.seen[:, :, 0].flat, *one.label.flat, *one.before.flat} for one in parts)
+    assert not train & stop and [len(one.label) for one in parts] == sizes
+    assert train | stop == {*at}
 
 
 @pytest.mark.parametrize(("operators", "nodes", "parameters"), [(3, 9, 8_825_602), (2, 3, 8_804_098)])
