@@ -59,7 +59,10 @@ PAPER = PlacementTraining(
     ),
     runs=1, transitions=1_000 * STEPS, trials=50, every=20 * STEPS,
 )  # fmt: skip
-"""Table 4 and Algorithm 1, and our specification where these are silent; an update for each move of 1,000 episodes."""
+"""Table 4 and Algorithm 1, and our specification where these are silent; an update for each move of 1,000 episodes.
+
+What is observed (`episodes.observe`) is not by it: it has latency ÷ a usual one, and neither logarithm nor bounds.
+"""
 
 
 @dataclass(frozen=True, eq=False)
