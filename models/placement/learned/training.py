@@ -61,7 +61,8 @@ PAPER = PlacementTraining(
 )  # fmt: skip
 """Table 4 and Algorithm 1, and our specification where these are silent; an update for each move of 1,000 episodes.
 
-What is observed (`episodes.observe`) is not by it: it has latency ÷ a usual one, and neither logarithm nor bounds.
+What is observed (`episodes.observe`) differs from our specification, which has latency ÷ a usual one, and neither
+logarithm nor bounds.
 """
 
 

@@ -209,7 +209,8 @@ def _by_performance_model(space: InstanceSpace, start: Counts, began: PlacementO
     window = np.tile([float(job.arrivals_rps.sum()), *start.reshape(-1)], (WINDOW, 1))
     evaluator = LearnedEvaluator(train_performance(train, stop, SLOTS, seed), window)
     model = train_placement(space, [evaluator], RewardWeights(), seed, start)
-    found = model.proposer(space, evaluator, RewardWeights()).walk(start, began, seed)
+    (said,) = evaluator.outcomes([start], [(start, began)])  # by the model itself, so that what it errs by is in both
+    found = model.proposer(space, evaluator, RewardWeights()).walk(start, said, seed)
     return found[0].counts if found else start
 
 

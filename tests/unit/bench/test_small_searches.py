@@ -1,9 +1,12 @@
 """Small jobs that are searched by a network, by moves and by chance: each drawn several times, by equal evaluations."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 
+from models.placement.learned.schemes import Proposer
 from models.placement.learned.training import OURS
 from pipelines.bench.placement import learned
 
@@ -56,3 +59,28 @@ def test_a_network_is_trained_once_and_proposes_ten_times_beside_searches_of_as_
     assert len(set(seeds)) == 10 and looked_at == {"greedy": [*asked], "random": [*asked]}
     assert found["asked"] == pytest.approx(sum(asked) / 10) and 0 <= found["random"]["mean"] <= 1
     assert found["share"]["mean"] >= found["greedy"]["mean"]
+
+
+def test_a_performance_model_that_tells_every_latency_too_high_proposes_the_same(monkeypatch):
+    monkeypatch.setattr(learned, "SHAPES", ((2, 2),))
+    monkeypatch.setattr(learned, "SEEDS", (0,))
+    (one,) = learned.small_searches()
+    for name in ("record_past", "train_performance"):
+        monkeypatch.setattr(learned, name, lambda *_: None)
+    monkeypatch.setattr(learned, "parts_in_time", lambda _: (None,) * 3)
+
+    def proposer(space, evaluator, weights):
+        return Proposer(space, evaluator, weights, lambda _: np.zeros(2 * one.start.size), lambda *_: np.zeros(1))
+
+    monkeypatch.setattr(learned, "train_placement", lambda *_: SimpleNamespace(proposer=proposer))
+    twin, found = one.evaluator(), []
+    for more_ms in (0.0, 1_000.0, -1_000.0):
+
+        def outcomes(placements, before, more_ms=more_ms):
+            told = twin.outcomes(placements, before)
+            return [outcome._replace(latency_ms=outcome.latency_ms + more_ms) for outcome in told]
+
+        evaluator = SimpleNamespace(outcomes=outcomes)
+        monkeypatch.setattr(learned, "LearnedEvaluator", lambda *_, evaluator=evaluator: evaluator)
+        found.append(learned._by_performance_model(one.space, one.start, one.began, 0).tolist())
+    assert found[0] != one.start.tolist() and found[1:] == found[:1] * 2
