@@ -63,8 +63,9 @@ class QuerySpace:
         key = counts.tobytes()
         if key not in self._known:
             found = np.zeros(2 * counts.size, np.int64)
+            made = self._made(counts)
             for number, name, node in self._places():
-                here, room = int(counts[number, node]), self._room(counts, number, name)
+                here, room = int(counts[number, node]), self._room(made, number, name)
                 add, take = (index_of(InstanceMove(number, node, taken), counts.shape[1]) for taken in (False, True))
                 found[add] = room - here if here else min(room, 1)
                 found[take] = max(here - 1, 0)
@@ -77,7 +78,7 @@ class QuerySpace:
         if move.taken or counts[move.operator, move.node]:
             after[move.operator, move.node] += -length if move.taken else length
             return after
-        room = self._room(counts, move.operator, self.clusters[move.node])
+        room = self._room(self._made(counts), move.operator, self.clusters[move.node])
         after[move.operator] = 0
         after[move.operator, move.node] = min(int(counts[move.operator].sum()), room)
         return after
@@ -97,7 +98,8 @@ class QuerySpace:
                 continue
             for number in random.permutation(len(self.blocks)):
                 node = int(counts[number].argmax())
-                counts[number, node] = random.integers(1, self._room(counts, int(number), self.clusters[node]) + 1)
+                room = self._room(self._made(counts), int(number), self.clusters[node])
+                counts[number, node] = random.integers(1, room + 1)
             return counts
         raise NoRoomError(f"{len(self.blocks)} queries: no room for them was found in {TRIES} draws")
 
@@ -136,15 +138,14 @@ class QuerySpace:
             for name in allowed_clusters(self.measure.topology, block):
                 yield number, name, self.clusters.index(name)
 
-    def _room(self, counts: Counts, number: int, name: str) -> int:
+    def _room(self, made: Placement, number: int, name: str) -> int:
         """The most executors of a query on a cluster, beside the others there."""
-        names, executors = self._stated(counts)
-        blocks = tuple(
-            Block(own, names[at], executors[at], 0.0, 0.0) if at != number else Block(own, name, 1, 0.0, 0.0)
-            for at, own in enumerate(self.blocks)
-        )
-        others = Placement(blocks, 0.0, 0.0, True)
-        return most_executors(self.measure.topology, others, number, name, lambda at: executors[at])
+        return most_executors(self.measure.topology, made, number, name, lambda at: made.blocks[at].executors)
+
+    def _made(self, counts: Counts) -> Placement:
+        """Counts as a placement, of which neither load nor latency is known."""
+        stated = zip(self.blocks, *self._stated(counts), strict=True)
+        return Placement(tuple(Block(*one, 0.0, 0.0) for one in stated), 0.0, 0.0, True)
 
 
 @dataclass(frozen=True)
