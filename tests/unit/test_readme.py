@@ -92,6 +92,19 @@ def test_every_link_leads_somewhere(page):
     assert [link for link in links if "://" not in link and not (here / link).exists()] == []
 
 
+def anchors(text):
+    """What a page's headings are linked by."""
+    headings = re.findall(r"^#+ (.+)$", re.sub(r"```.*?```", "", text, flags=re.DOTALL), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+@pytest.mark.parametrize("page", TEXTS)
+def test_every_link_to_a_heading_leads_to_one(page):
+    linked = re.findall(r"\]\(([^)#:]*)#([^)]+)\)", (ROOT / page).read_text())
+    there = {name: anchors(((ROOT / page).parent / name if name else ROOT / page).read_text()) for name, _ in linked}
+    assert [(name, anchor) for name, anchor in linked if anchor not in there[name]] == []
+
+
 @pytest.mark.parametrize("page", TEXTS)
 def test_every_path_that_is_named_exists(page):
     rooms = ("configs", "dags", "models", "pipelines", "tests", "tidecast", "docker", "docs")
