@@ -219,8 +219,8 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
 
 def _learn_from_live_day(settings: Settings, dags: Orchestrator, registry: Registry, screen: Screen) -> dict[str, Any]:
     """Ingest the live metrics and the newcomer's history and wait for the retrain DAG; entries for `run.json`."""
-    switch_learning(dags, on=True)
     newcomer.publish_newcomer_history(settings, screen)
+    switch_learning(dags, on=True)  # an hour of the clock that has passed starts at once, and takes all that is there
     earlier = registry.read_verdict(settings.job.name)
     run_ingest(dags, *live_window(settings))
     wait_for_training(settings, dags)

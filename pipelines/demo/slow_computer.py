@@ -70,19 +70,22 @@ def fit_run(settings: Settings, main: Contract, slowness: float) -> FittedRun:
     longer_s, after_s = round(lead_s * slower, 1), round(PUBLISHED_S * (slower - 1), 1)
     changed = {"peak_rps": peak_rps, "backfill_after_s": settings.replay.backfill_after_s + after_s}
     contract: dict[str, dict[str, Any]] = {"planning": {"lead_s": longer_s}}
-    scaling, look_s = settings.autoscaler, round(slowness)
+    scaling, look_s, older_too = settings.autoscaler, round(slowness), ""
     if scaling.trigger == USUAL_TRIGGER:
         scaling = scaling.model_copy(update={"trigger": f"{look_s} seconds"})
         older = {name: getattr(planning, name) + look_s for name in ("forecast_age_s", "metrics_age_s")}
         interval_s = (main.backpressure or Backpressure()).interval_s
         contract = {"planning": {"lead_s": longer_s, **older}, "backpressure": {"interval_s": max(interval_s, look_s)}}
+        older_too = (
+            f" (so forecasts and metrics may be {look_s} s older, and the controller of replays has intervals as long)"
+        )
     return FittedRun(
         settings.model_copy(update={"replay": settings.replay.model_copy(update=changed), "autoscaler": scaling}),
         contract,
         f"Python runs {slowness:.1f} times as slowly here as on the computers that the load was chosen for. So the "
         f"load's peak is {peak_rps:g} records/s instead of {PEAK_RPS:g} (the setting replay.peak_rps overrides it), "
         f"a new executor is first assumed to be of use after {longer_s:g} s instead of {lead_s:g}, the autoscaler's "
-        f"query has a trigger of {scaling.trigger}, and the backfill has {after_s:g} s more.",
+        f"query has a trigger of {scaling.trigger}{older_too}, and the backfill has {after_s:g} s more.",
     )  # fmt: skip
 
 

@@ -119,6 +119,7 @@ def deploy(folder: Path) -> dict[str, Any]:
             up_s = _up(made)
             _switch_on(made)
             champion = made.ask(LEARN)
+            _switch_on(made)  # which pauses two of them: here they run as in a deployment
             made.compose("up", "-d", "word-count", "load", profile="demo")
             _wait("a decision moved an executor", lambda: _has_moved(made.ask(MOVED)), MOVED_S)
             podman("stop", "-t", "60", made.container("word-count"))

@@ -71,13 +71,17 @@ def test_no_hour_of_the_clock_starts_an_ingest_or_a_training_in_the_live_load(mo
 
 
 def test_what_was_measured_live_is_learned_by_dags_that_are_switched_on(monkeypatch):
-    airflow, known = Trained(), SimpleNamespace(read_verdict=lambda job: None)
+    airflow, known, done = Trained(), SimpleNamespace(read_verdict=lambda job: None), []
     for dag in champion.LEARNING:
         airflow.pause(dag)
-    monkeypatch.setattr(run.newcomer, "publish_newcomer_history", lambda settings, screen: None)
+    monkeypatch.setattr(
+        run.newcomer, "publish_newcomer_history", lambda settings, screen: done.append(dict(airflow.unpaused))
+    )
     monkeypatch.setattr(run.newcomer, "collect_newcomer_results", lambda settings, registry: None)
     learned = run._learn_from_live_day(load(replay={"newcomer": None}), airflow, known, Screen())
     assert learned == {"challenger": None, "newcomer": None} and all(airflow.unpaused.values())
+    # Else an hour that passed while they were paused takes a part of it, and a second training the rest.
+    assert done == [dict.fromkeys(champion.LEARNING, False)], "published before they are switched on"
 
 
 class Asking:

@@ -33,7 +33,6 @@ PARTS = frozenset({"broker", "spark", "airflow", "mlflow"})
 LIVE_HOURS, BEGIN_S = 18.0, 20.0
 """Of the load, three minutes; wall seconds of it before the first change."""
 GRACE_S, RESTARTS = 30.0, 5
-TRAINED = ("ingest_metrics", "retrain_forecaster")
 _TOPICS = "from configs.settings import load; from pipelines.kafka.topics import create_topics as c; c(load().kafka)"
 _INGEST = "from pipelines.ingest import ingest, refuse_troubles; refuse_troubles(ingest('{hour:%Y-%m-%dT%H}')[0])"
 CHANGED = {"serving": ("serve",), "autoscaler": ("autoscale", "--checkpoint", "{checkpoint}")}
@@ -71,8 +70,6 @@ def upgrade_and_back(settings: Settings, folder: Path) -> dict[str, Any]:
             raise SiteError(stack.processes["topics"].last_lines())
         dags = Orchestrator(stack.settings)
         train_first_champion(stack.settings, dags, screen)
-        for dag in TRAINED:  # what is held changes by what is done here alone
-            dags.pause(dag)
         changes = _Changes(stack, create_run_dir(stack.settings), older.code)
         run = LiveReplay(stack, stack.settings, changes.run_dir, screen, began)
         version = Registry(stack.settings).champion_version(own.job.name) or "none"
