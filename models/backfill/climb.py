@@ -64,7 +64,7 @@ class Climb:
     def reached_s(self, admitted_rps: float, served_rps: float, live_rps: float) -> float:
         """Return the seconds since its first batch at which a replay would be that has such a rate; infinite: no less.
 
-        Where live records did not bear it, its rate has fallen: it climbs from there.
+        Where live records did not bear it, its rate has fallen: it climbs from there, here as at first.
 
         Args:
             admitted_rps: that it has, in live records/s.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from configs.contract import Contract
-from models.policy.live.learned_lead import LearnedLead, lead_quantiles
+from models.policy.live.learned_lead import LearnedLead, lead_quantiles, without_overdue
 from models.policy.live.standing import Standing
 from models.policy.planners.turns import quiet_s
 
@@ -25,5 +25,5 @@ def is_beside_start(
     """
     if standing is None or standing.executors <= executors or since_s < 0:
         return False
-    lead = lead_quantiles(known, contract, contract.planning.utilisation)
+    lead = lead_quantiles(without_overdue(known), contract, contract.planning.utilisation)
     return since_s < quiet_s(lead["planned_s"], lead["growth"])

@@ -24,7 +24,9 @@ def with_grant(
     """
     if granted is None:
         return executors, reason, list(codes)
-    has = granted["executors"] + min(max(executors - live, 0), granted["replay"])
+    # One that is under way for a replay may be what live records need: it stays, whatever they are granted yet.
+    beside = executors - min(live, granted["executors"])
+    has = granted["executors"] + min(max(beside, 0), granted["replay"])
     if has == executors:
         return executors, reason, list(codes)
     why = granted["reason"] or f"pool {granted['pool']}: {has} until it is divided again"

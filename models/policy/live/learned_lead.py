@@ -84,6 +84,14 @@ class LearnedLead:
         return LearnedLead(before.learn(start), None, (*settled, name)[-SETTLED:])
 
 
+def without_overdue(known: LearnedLead | None) -> LearnedLead | None:
+    """Return what is known without the newest raise, if that was given up: it tells that none came, not when one does.
+
+    For how long something lasts that begins with a raise: an hour would be taken for what the next one takes.
+    """
+    return known if known is None or known.overdue is None else LearnedLead(known.overdue[1], None, known.settled)
+
+
 def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -> dict[str, float]:
     """Return what is known of the lead time of a raise of one executor, wall seconds to two digits, for the log.
 
@@ -116,7 +124,9 @@ def plan_contract(known: LearnedLead | None, contract: Contract, lead: Mapping[s
     """
     kept_s = None
     if not contract.delay_stated:
-        kept_s = contract.delay_for(lead_quantiles(known, contract, contract.planning.utilisation)["planned_s"])
+        kept_s = contract.delay_for(
+            lead_quantiles(without_overdue(known), contract, contract.planning.utilisation)["planned_s"]
+        )
     return contract.planned_for(lead["planned_s"], lead["growth"], kept_s)
 
 

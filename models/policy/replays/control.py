@@ -118,7 +118,8 @@ def decide_rate(
         borne = worst_ratio(terms, signals) or None  # beside no live record nothing is
         replays = control.replays.values()
         level = next_level(control.level, borne, replays, closed.state)
-        share = next_share(control.share, left or 0.0, borne, replays, had, closed.state)
+        # What was borne beside a replay that is over says nothing of the next.
+        share = next_share(control.share, left or 0.0, borne, replays, had, closed.state) if replays else None
         control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived())
         control = replace(control, level=level, share=share)
     rps = min(closed.controls.replay_rps, admitted_now(terms, plan, state, signals)) if control.replays else None

@@ -79,14 +79,14 @@ def next_share(
         before: the controller, before this interval was closed.
         after: the same, afterwards.
     """
-    replays, rate = list(replays), before.controls.replay_rps
-    had = share
+    replays, rate, had = list(replays), before.controls.replay_rps, share
+    beside = rate > 0 and bool(_that_read(replays))  # else it was not their doing
     if had is None:
         had = min(max(rate / left_rps, share_of_left(CERTAIN)), 1.0) if left_rps > 0 else 1.0
     if after.relief.step:
-        return share if before.relief.step else max(AFTER_RELIEF * had, LEAST_SHARE)
+        return max(AFTER_RELIEF * had, LEAST_SHARE) if beside and not before.relief.step else share
     if is_broken(worst):
-        return max(LESS * had, LEAST_SHARE) if rate > 0 and _that_read(replays) else share
+        return max(LESS * had, LEAST_SHARE) if beside else share
     if share is None or not _was_borne(worst, replays, after):
         return share
     return share + MORE if share + MORE < share_of_left(MOST_LEVEL) else None
@@ -124,11 +124,11 @@ def most_admitted(
     Args:
         share: as `next_share`.
         left_rps: as `next_share`.
-        worst: as `raise_to`. As long as a limit is broken, nothing rises.
+        worst: as `raise_to`. As long as a limit is broken, nothing rises above LEAST_SHARE.
         state: of the controller, so far.
     """
     bounds = [] if share is None else [share * max(left_rps, 0.0)]
-    bounds += [state.controls.replay_rps] if is_broken(worst) else []
+    bounds += [max(state.controls.replay_rps, LEAST_SHARE * left_rps)] if is_broken(worst) else []
     return min(bounds, default=None)
 
 

@@ -55,6 +55,7 @@ def _bounds(found: BackfillMeasures) -> str:
     told = ", ".join(f"{escape(LIMITS.get(name, name))} ({count})" for name, count in met)
     bound = f"Of the decisions on its rate, so many stood at a limit: {told}. " if met else ""
     return (
-        f"{bound}A multiplier is the price of a limit; it rises while the limit is exceeded, and makes the replay's "
-        "rate dearer. Relief begins with the replay's stop, should live records stay beyond a limit."
+        f"{bound}A multiplier is the price of a limit, and rises while the limit is exceeded. What lowers the rate "
+        "then is what live records have borne. Relief begins with the replay's stop, should live records stay beyond a "
+        "limit."
     )

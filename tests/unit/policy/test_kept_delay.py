@@ -45,6 +45,17 @@ def test_the_delay_goes_with_what_raises_took_and_not_with_how_busy_the_job_is(s
     assert delays == {float(f"{0.8 * usual:.4g}")} and usual > 25
 
 
+def test_a_raise_that_never_came_makes_no_executor_stay_longer(slow):
+    given_up = {**raised("gone", 900.0), "confirmed_at": None, "useful_at": None, "status": "ineffective"}
+    known = slow.learn_outcome(given_up)
+    assert known.overdue is not None
+    first, second = (
+        plan_contract(one, DERIVES, lead_quantiles(one, DERIVES, 0.5)).planning.scale_down_delay_s
+        for one in (slow, known)
+    )
+    assert first == second
+
+
 @pytest.mark.parametrize("name", ["mpc", "reactive", "forecast"])
 def test_what_was_needed_before_a_lead_time_was_learned_is_kept_for_the_new_delay(name):
     """The outcome of a raise tells that starts are slow just when its executor has come: it must not go then."""

@@ -139,13 +139,17 @@ def test_after_a_broken_limit_less_of_what_is_left_is_admitted_and_it_comes_back
     assert after(0.4, 1.5, state=relieved) == 0.2 and after(None, 1.5, state=relieved) == 0.375
     assert after(0.2, 1.5, before=relieved, state=relieved) == 0.2  # once
     assert next_share(None, 0.0, 1.1, admitted, had, had) == 0.75
+    for nothing in ([], still[:0], reads(SLOW_START_S, "paused")):  # relief that no replay caused
+        assert after(None, 1.5, nothing, state=relieved) is None and after(0.4, 1.5, nothing, state=relieved) == 0.4
+    assert after(None, 1.5, before=STATE, state=relieved) is None
 
 
-def test_nothing_rises_as_long_as_a_limit_is_broken():
+def test_nothing_rises_above_the_least_as_long_as_a_limit_is_broken():
     had = replace(STATE, controls=replace(STATE.controls, replay_rps=60.0))
     assert most_admitted(None, 80.0, 1.0, had) is None and most_admitted(0.5, 80.0, None, had) == 40.0
     assert most_admitted(None, 80.0, 1.01, had) == 60.0 and most_admitted(0.5, 80.0, 1.01, had) == 40.0
     assert most_admitted(0.5, -3.0, 0.5, had) == 0.0
+    assert most_admitted(None, 80.0, 1.01, STATE) == 4.0  # without a record nobody can tell what is borne
 
 
 def test_one_whose_first_batch_was_run_dry_tells_from_its_beginning_what_live_records_bear():

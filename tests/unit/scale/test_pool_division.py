@@ -19,6 +19,7 @@ from configs.contract import Contract, Executors
 from configs.pool import Veto
 from configs.settings import load
 from models.policy.live.evaluation import RESYNC_S
+from models.policy.live.granted import with_grant
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from models.policy.replays.kept import ReplayControl
@@ -82,6 +83,15 @@ class Told:
 
     def flush(self, timeout):
         pass
+
+
+def test_an_executor_under_way_for_a_replay_stays_where_live_records_need_it():
+    """Before the pool has granted them more; it serves them as one of their own would."""
+    granted = {"pool": "shared", "executors": 3, "replay": 1, "reason": ""}
+    assert with_grant(4, 3, 4, "up 3 → 4: 90 rec/s", ["up"], granted)[0] == 4
+    assert with_grant(3, 3, 4, "hold: 60 rec/s", ["hold"], granted)[0] == 4
+    assert with_grant(4, 3, 6, "up 3 → 4: 90 rec/s", ["up"], granted)[0] == 4
+    assert with_grant(4, 3, 4, "up 3 → 4: 90 rec/s", ["up"], {**granted, "replay": 0})[0] == 3
 
 
 class Site:
