@@ -26,9 +26,12 @@ from tidecast.control import WALL
 from tidecast.messages import Forecast, MessageError, decode_keyed
 from tidecast.orders import ReplayOrder, ReplayProgress, standing_order
 
-NEWEST = {"metrics": 4000, "outcomes": 200, "forecasts": 4000, "heartbeats": 200, "replays": 2000, "control": None}
-"""Records of each partition that are read at first: batches for the capacity, raises for the lead time, and forecasts
-for how they erred; of the orders and clocks all."""
+NEWEST = {
+    "metrics": 4000, "decisions": 2000, "outcomes": 200, "forecasts": 4000, "heartbeats": 200, "replays": 2000,
+    "control": None,
+}  # fmt: skip
+"""Records of each partition that are read at first: batches for the capacity, decisions for those that ran beside a
+start, raises for the lead time, and forecasts for how they erred; of the orders and clocks all."""
 
 
 class JobWatch:
@@ -96,7 +99,7 @@ class JobWatch:
         for record in records:
             if record.topic == "control":
                 self._control(record)
-            elif record.key == self.job:
+            elif record.key == self.job and (record.topic != "decisions" or self._is_signed(record)):
                 rows.append(
                     dict(topic=record.topic, partition=record.partition, offset=record.offset, value=record.value)
                 )
@@ -107,6 +110,13 @@ class JobWatch:
                     said.append(self.progress[one.id])
         self._memory, _, _ = self._scaler.update_memory(self._memory, rows, time.time())
         return said
+
+    def _is_signed(self, record: Record) -> bool:
+        try:
+            self._signer.check_record(record, self.job)
+        except MessageError:
+            return False
+        return True
 
     def _control(self, record: Record) -> None:
         if (order := read_order(self.job, record, self._signer)) is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,13 +20,15 @@ from models.contract.service_rate import CERTAIN, ServiceRate
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import slot_quantile, time_factor
-from models.policy.live.memory import Memory, fresh, with_batch, with_interval
+from models.policy.live.memory import Memory, fresh, with_batch, with_interval, with_outcome
 from pipelines.report.recorded.lines import RunError, json_lines, json_object
-from tidecast.messages import MetricSample, decode
+from pipelines.scale.written import with_decision
+from tidecast.messages import Decision, MetricSample, Outcome, decode
 
 AHEAD, WARM_UP, NEWEST = 20, 10, 100
 """Batches that are predicted; batches before the first prediction; batches that the regression goes by."""
 ESTIMATES = ("batch_time", "gamma", "gamma_shared")
+_KINDS: dict[str, Any] = {"metrics": MetricSample, "outcomes": Outcome, "decisions": Decision}
 
 
 class Step(NamedTuple):
@@ -42,7 +44,7 @@ class Step(NamedTuple):
 
 
 def read_steps(folder: Path) -> tuple[Contract, list[Step]]:
-    """Read a run's metrics and run them through the autoscaler's memory, as live.
+    """Read a run's metrics, outcomes and decisions, and run them through the autoscaler's memory, as live.
 
     Raises:
         RunError: a file of the run is missing or broken.
@@ -50,14 +52,23 @@ def read_steps(folder: Path) -> tuple[Contract, list[Step]]:
     """
     info = json_object(folder / "run.json")
     contract = Contract.model_validate(info["contract"])
-    lines = (row for row in json_lines(folder / "metrics.jsonl") if row["job"] == info["job"])
-    rows = [vars(decode(MetricSample, json.dumps(row))) for row in lines]  # with the fields that are unknown
-    return contract, list(_steps(contract, sorted(rows, key=lambda row: row["wall_time"])))
+    told = [
+        decode(kind, json.dumps(row))  # with the fields that are unknown
+        for topic, kind in _KINDS.items() for row in json_lines(folder / f"{topic}.jsonl") if row["job"] == info["job"]
+    ]  # fmt: skip
+    return contract, list(_steps(contract, sorted(told, key=lambda message: message.wall_time)))
 
 
-def _steps(contract: Contract, rows: Sequence[dict[str, Any]]) -> Iterator[Step]:
+def _steps(contract: Contract, told: Iterable[Any]) -> Iterator[Step]:
     memory: Memory = fresh(contract)
-    for row in rows:
+    for message in told:
+        row = vars(message)
+        if isinstance(message, Decision):
+            memory = with_decision(memory, message)
+            continue
+        if isinstance(message, Outcome):
+            memory = with_outcome(memory, row, contract)
+            continue
         if row["kind"] == "interval":
             memory = with_interval(memory, row)
             continue

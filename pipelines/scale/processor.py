@@ -21,14 +21,14 @@ from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
-from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after
+from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after, with_decision
 from pipelines.serve.step.samples import fields_by_name, read_sample
 from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject, decode_keyed
 from tidecast.orders import ReplayProgress
 
 UNKNOWN_S = 600.0  # seconds between two rejects of a job without a contract, and until its memory is dropped
 
-_KINDS = {"forecasts": Forecast, "heartbeats": Heartbeat, "outcomes": Outcome, "replays": ReplayProgress}
+_KINDS = dict(forecasts=Forecast, heartbeats=Heartbeat, outcomes=Outcome, replays=ReplayProgress, decisions=Decision)
 
 
 class Scaler:
@@ -94,7 +94,8 @@ class Scaler:
 
         Args:
             memory: what is known of the job.
-            rows: dicts of topic (metrics, forecasts, heartbeats, outcomes, replays), partition, offset, value (bytes).
+            rows: dicts of topic (metrics, forecasts, heartbeats, outcomes, replays; decisions, for who makes none),
+                partition, offset, value (bytes).
             now: latest wall time known, epoch seconds (a clock may be set back); rejected is what is 300 s ahead of it.
 
         Returns:
@@ -124,6 +125,8 @@ class Scaler:
                 memory = held_forecast.with_heartbeat(memory, fields)
             elif isinstance(message, Outcome):
                 memory = memories.with_outcome(memory, fields, self.contract)
+            elif isinstance(message, Decision):
+                memory = with_decision(memory, message)
             elif isinstance(message, ReplayProgress):
                 memory = memories.with_replay(memory, fields)
             elif message.kind == "batch":

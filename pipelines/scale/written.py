@@ -31,18 +31,16 @@ def messages_after(
     standing, closed, out = memory.standing, None, Sent()
     if decision is not None:
         same = _alike(decision, memory, contract)
-        acts = memory.mode in (None, "act") and "no_metrics" not in decision.codes
-        reached = memory.executors == decision.executors or not acts
-        before = memory.executors or 0 if standing is None else standing.executors
-        if acts and decision.mode == "act" and decision.executors > before:
-            memory = dataclasses.replace(memory, asked_at=now)
+        reached = memory.executors == decision.executors or not _is_obeyed(decision, memory)
         again = count_repeat(standing, now, decision.codes, same, reached)
         if again is None:
             out.append(("decisions", job, decision))
             # What came to the same as the decision before is reported before another takes its place.
             closed = standing if standing is not None and standing.repeats > standing.vouched else None
-        standing = again or Standing(decision.id, now, decision.executors, same)
-    memory = dataclasses.replace(memory, standing=standing)
+            memory = with_decision(memory, decision, same)
+        else:
+            memory = dataclasses.replace(memory, standing=again)
+    standing = memory.standing
     if closed is None and memory.beat_at is not None and 0 <= now - memory.beat_at < BEAT_S:
         return memory, out
     stands, time_s = closed or standing, now if memory.metric_at is None else memory.job_s(now)
@@ -56,6 +54,24 @@ def messages_after(
     return dataclasses.replace(memory, beat_at=now, standing=reported), out
 
 
+def with_decision(memory: Memory, decision: Decision, alike: str = "") -> Memory:
+    """Return the memory after a decision was written; also for who follows the decisions of another process.
+
+    Args:
+        memory: after all that was heard before the decision.
+        decision: as it was written, for the memory's job.
+        alike: text that is equal for evaluations that come to the same; for who makes none it is of no use.
+    """
+    before = memory.executors or 0 if memory.standing is None else memory.standing.executors
+    raised = _is_obeyed(decision, memory) and decision.mode == "act" and decision.executors > before
+    unseen = "no_metrics" in decision.codes  # such a one says nothing of the room in the cluster
+    return dataclasses.replace(
+        memory, standing=Standing(decision.id, decision.wall_time, decision.executors, alike),
+        asked_at=decision.wall_time if raised else memory.asked_at,
+        no_room=memory.no_room if unseen else "no_room" in decision.codes,
+    )  # fmt: skip
+
+
 def reject_of(row: Mapping[str, Any], reason: object, now: float) -> Reject:
     """Return the reject of a record (topic, partition, offset and value); `now` is wall time, epoch seconds."""
     return Reject.of(row["topic"], row["partition"], row["offset"], "autoscaler", reason, row["value"], now)
@@ -66,6 +82,10 @@ def rejects_after(job: str, memory: Memory, refused: Iterable[Reject], now: floa
     told = Refusals(memory.refused)
     sent = [one for one in refused if one.topic != "metrics" or told.is_news(job, one.reason, now)]
     return dataclasses.replace(memory, refused=told.told), [("rejects", one.topic, one) for one in sent]
+
+
+def _is_obeyed(decision: Decision, memory: Memory) -> bool:
+    return memory.mode in (None, "act") and "no_metrics" not in decision.codes
 
 
 def _alike(decision: Decision, memory: Memory, contract: str) -> str:

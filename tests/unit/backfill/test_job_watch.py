@@ -11,10 +11,10 @@ from pipelines.backfill.watch import JobWatch
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.signing import Signer
-from tests.fakes.planned_job import CONTRACT, forecast, order, progress
+from tests.fakes.planned_job import CONTRACT, NOW, forecast, order, progress
 from tidecast.connection.signing import HEADER
 from tidecast.control import clock_key
-from tidecast.messages import Control, MetricSample, encode
+from tidecast.messages import Control, Decision, MetricSample, Outcome, encode
 from tidecast.orders import order_key
 
 JOB = "orders"
@@ -28,6 +28,7 @@ class Topics:
 
     def follow(self, kafka, topics):
         assert "control" in topics
+        self.followed = topics
         return self
 
     def seek_to_newest(self, newest):
@@ -37,7 +38,7 @@ class Topics:
     def read_until(self, ends):
         if None in self.there:
             raise BrokerError("nothing more came for 30 s")
-        yield from self.there
+        yield from (one for one in self.there if one.topic in self.followed)
 
     def poll(self, wait_s):
         return self.comes
@@ -127,6 +128,52 @@ def test_with_another_scaling_the_executors_that_run_are_known_to_sustain_what_t
         (settings.contracts_dir / f"{JOB}.yaml").write_text(edited)
         for _ in range(2):  # the edit is found once
             assert found.now().known.memory.model.per_record_s / 4**0.5 == pytest.approx(before / 4)
+
+
+def decision(at, executors, *codes):
+    """What the autoscaler wrote `at` seconds from NOW."""
+    said = ("act", "mpc", executors, "", [*codes], {}, {})
+    return Decision(f"{JOB}-{at}", JOB, NOW + at, NOW + at, 1.0, *said)
+
+
+def measured(at, batch_s=None):
+    """An interval with two executors, or a batch on them."""
+    kind = {"executors": 2, "task_ceiling": 64, "mode": "act"}
+    if batch_s is None:
+        return MetricSample(JOB, "interval", NOW + at, NOW + at, arrival_rps=100.0, lag_records=0, **kind)
+    return MetricSample(JOB, "batch", NOW + at, NOW + at, batch_rows=700, batch_s=batch_s, **kind)
+
+
+def full(at):
+    """That the cluster has no room for an executor."""
+    said = ("ineffective", "", 2, 2, 3)
+    return Outcome(f"{JOB}-5", JOB, NOW + at, NOW + at, 1.0, *said, observed={"no_room": True})
+
+
+@pytest.mark.parametrize(("growth", "signed", "more", "teaches"), [
+    (1.0, True, [], False),
+    (0.0, True, [], True),  # it starts on a computer of its own
+    (1.0, False, [], True),  # nobody obeys it
+    (1.0, True, [("decisions", decision(6, 2, "down"))], True),
+    (1.0, True, [("outcomes", full(6))], True),  # nothing starts where there is no room
+    (1.0, True, [("outcomes", full(6)), ("decisions", decision(7, 3, "hold"))], False),  # but there was some after all
+    (1.0, True, [("outcomes", full(6)), ("decisions", decision(7, 3, "hold", "no_room"))], True),
+])  # fmt: skip
+def test_a_batch_beside_a_start_teaches_a_plan_nothing_as_the_autoscaler(site, growth, signed, more, teaches):
+    settings, topics, record = site
+    contract = CONTRACT.model_copy(update={"planning": CONTRACT.planning.model_copy(update={"start_growth": growth})})
+    (settings.contracts_dir / f"{JOB}.yaml").write_text(contract.model_dump_json())
+    before = [record("metrics", JOB, encode(measured(at))) for at in (0, 4)]
+    before.append(record("decisions", JOB, encode(decision(1, 2, "hold")), signed=True))
+    raised = record("decisions", JOB, encode(decision(5, 3, "up")), signed=signed)
+    heard = [record(topic, JOB, encode(one), signed=topic == "decisions") for topic, one in more]
+    topics.there = [record("metrics", JOB, encode(measured(9, 8.0))), *heard, raised, *before]  # as topics are read
+    with JobWatch(settings, JOB) as found:
+        learned = found.now().known.memory
+    topics.there = before
+    with JobWatch(settings, JOB) as found:
+        known = found.now().known.memory
+    assert (learned.model != known.model) == (learned.scatter != known.scatter) == teaches
 
 
 def test_a_watch_that_cannot_read_what_there_is_leaves_nothing_open(site):

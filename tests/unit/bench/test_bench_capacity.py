@@ -9,16 +9,29 @@ import pytest
 from configs.contract import Contract
 from pipelines.bench.capacity import AHEAD, ESTIMATES, WARM_UP, judge_run, measure_capacity, read_steps
 from pipelines.report.recorded.lines import RunError
-from tidecast.messages import MetricSample, encode
+from tidecast.messages import Decision, MetricSample, Outcome, encode
 
 BATCHES = 120
 
 
-def recorded(folder, seed=1, noise=0.15):
-    """A run whose batches take 1 s and 20 ms a record on a slot, of which there are two, then three."""
+def recorded(folder, seed=1, noise=0.15, growth=0.0, room=True):
+    """A run whose batches take 1 s and 20 ms a record on a slot, of which there are two, then three, asked for before.
+
+    Args:
+        folder: of the run.
+        seed, noise: of the batches' times.
+        growth: of starts, by the contract.
+        room: whether the cluster had room for the third executor at first.
+    """
     chance, now = np.random.default_rng(seed), 1e9
     told = [MetricSample("a", "interval", 0.0, now, arrival_rps=0.0)]  # before anything is known of executors
+    decided, outcomes = [Decision("d0", "a", 0.0, now, 1.0, "act", "mpc", 2, "", ["hold"], {}, {})], []
     for at in range(BATCHES):
+        if at == 55:
+            decided.append(Decision("d1", "a", 0.0, now, 1.0, "act", "mpc", 3, "", ["up"], {}, {}))
+            if not room:
+                observed = {"no_room": True}
+                outcomes.append(Outcome("d1", "a", 0.0, now + 0.1, 1.0, "ineffective", "", 2, 2, 3, observed=observed))
         executors = 2 if at < 60 else 3
         told.append(MetricSample("a", "interval", 0.0, now, arrival_rps=50.0, executors=executors, lag_records=0,
                                  task_ceiling=12, mode="act"))  # fmt: skip
@@ -28,9 +41,11 @@ def recorded(folder, seed=1, noise=0.15):
         now += took
         told.append(MetricSample("a", "batch", 0.0, now, batch_rows=records, batch_s=took, executors=executors))
     folder.mkdir(exist_ok=True)
-    contract = Contract(job="a", latency_target_s=10, planning={"overhead_s": 1.5, "per_record_s": 0.03})
+    planning = {"overhead_s": 1.5, "per_record_s": 0.03, "lead_s": 60.0, "start_growth": growth}
+    contract = Contract(job="a", latency_target_s=10, planning=planning)
     (folder / "run.json").write_text(json.dumps({"job": "a", "contract": contract.model_dump(mode="json")}))
-    (folder / "metrics.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in told))
+    for topic, said in (("metrics", told), ("decisions", decided), ("outcomes", outcomes)):
+        (folder / f"{topic}.jsonl").write_bytes(b"".join(encode(one) + b"\n" for one in said))
     return folder
 
 
@@ -40,6 +55,16 @@ def test_steps_are_what_live_scaling_saw(tmp_path):
     assert [steps[at].executors for at in (0, 59, 60)] == [2, 2, 3] and steps[60].slots == 3
     assert [at for at, step in enumerate(steps) if not step.warm] == [60, 61]
     assert steps[-1].known.per_record_s == pytest.approx(0.02, rel=0.3) and 0.1 < math.sqrt(steps[-1].scatter) < 0.25
+
+
+@pytest.mark.parametrize(("growth", "room", "cold"), [
+    (0.0, True, [60, 61]),
+    (1.0, True, [*range(55, 62)]),
+    (1.0, False, [60, 61]),  # nothing started meanwhile
+])  # fmt: skip
+def test_batches_beside_a_start_teach_nothing_as_live(tmp_path, growth, room, cold):
+    _, steps = read_steps(recorded(tmp_path / "r", growth=growth, room=room))
+    assert [at for at, step in enumerate(steps) if not step.warm] == cold
 
 
 def test_every_batch_is_judged_that_has_enough_after_it(tmp_path):
