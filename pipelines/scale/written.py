@@ -63,7 +63,8 @@ def with_decision(memory: Memory, decision: Decision, alike: str = "") -> Memory
         alike: text that is equal for evaluations that come to the same; for who makes none it is of no use.
     """
     before = memory.executors or 0 if memory.standing is None else memory.standing.executors
-    raised = _is_obeyed(decision, memory) and decision.mode == "act" and decision.executors > before
+    acts = decision.mode == "act" and memory.mode in (None, "act")
+    raised = acts and decision.executors > before  # also one without metrics, which an agent carries out like any other
     unseen = "no_metrics" in decision.codes  # such a one says nothing of the room in the cluster
     return dataclasses.replace(
         memory, standing=Standing(decision.id, decision.wall_time, decision.executors, alike),

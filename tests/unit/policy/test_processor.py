@@ -8,7 +8,8 @@ from models.policy.live.memory import Memory, fresh
 from models.policy.live.replay import replay_decision
 from pipelines.scale.grants import JobGrant
 from pipelines.scale.processor import Scaler
-from tidecast.messages import Forecast, MetricSample, encode
+from pipelines.scale.written import with_decision
+from tidecast.messages import Decision, Forecast, MetricSample, encode
 
 CONTRACT = Contract(job="orders")
 KNOWN = {CONTRACT.hash: CONTRACT}
@@ -251,3 +252,7 @@ def test_it_is_known_since_when_more_executors_are_asked_for_where_somebody_star
         asked_at.append(memory.asked_at)
     assert asked_at[9] is None and len(set(asked_at[20:])) == 1
     assert (asked_at[-1] is not None and NOW + 10 <= asked_at[-1] < NOW + 20) == asked
+    more = replace(memory, standing=replace(memory.standing, executors=1), asked_at=None)
+    codes = ["hold", "no_metrics"]
+    unseen = Decision("d", "orders", 1.0, NOW + 99, 1.0, mode, "reactive", 2, "hold: no metrics", codes, {}, {})
+    assert with_decision(more, unseen).asked_at == (NOW + 99 if asked else None)
