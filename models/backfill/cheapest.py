@@ -23,7 +23,8 @@ class MeanGains(NamedTuple):
 
     Attributes:
         records: (K, E + 1) replayed in a step with 0 to E extra executors that work from its beginning.
-        starting: (K, E + 1) records that all executors of a step would replay within the mean lead time.
+        starting: (K, E + 1) records that all executors of a step would replay within the mean lead time, a step at
+            most. Turns are left out here: schedules that come of it are weighed under the futures, with turns.
         before: the same as `starting`, of the executors that run now.
         now: extra executors that run now.
     """

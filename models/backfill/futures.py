@@ -7,6 +7,7 @@ minute later under nearly the same.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -70,31 +71,55 @@ class Futures:
     def replay_rps(self, extra: Integers) -> Floats:
         """Return (..., S, K) replayed records/s that (..., K) extra executors leave room for, live records first.
 
-        Executors that are added when a step begins work once their lead time is over, at the latest in the next step,
-        and several of them one turn after the other, where they start in turns.
+        Executors that are added when a step begins work once their lead time is over, and several of them one turn
+        after the other, where they start in turns; whoever takes longer than a step is away in the next ones, too.
         The replay reads where enough is left; one that has not begun waits for more, and has a slow start.
         """
         executors = self.executors(extra)
         slots = self.fleet.worth[executors]
-        before = np.empty_like(slots)
-        before[..., 1:], before[..., 0] = slots[..., :-1], self.fleet.worth[self.running]
-        slots = slots - np.maximum(slots - before, 0.0) * self._late(executors)
+        slots = slots - self._under_way(executors, slots)
         served, live = slots * self.slot_rps[:, None], np.maximum(self.live, self.high_rps)
         rps = self.climb.admitted_rps(self._begun_s(served, live), self.step_s, served, live) / self.cost[:, None]
         return self.reached * np.minimum(rps, self.most_rps) * self._is_enough(GOING_FREE, served, live)
 
-    def _late(self, executors: Integers) -> Floats:
-        """(..., S, K) or (S, 1) share of a step that those of (..., S, K) executors that are added in it are away."""
+    def _under_way(self, executors: Integers, slots: Floats) -> Floats:
+        """(..., S, K) of the slots of (..., S, K) executors that do not work yet.
+
+        Those that came last are given back first. What is added while others are under way has turns of its own.
+        """
+        before = np.empty_like(slots)
+        before[..., 1:], before[..., 0] = slots[..., :-1], self.fleet.worth[self.running]
+        gained, found = np.maximum(slots - before, 0.0), np.zeros_like(slots)
+        for later, share in enumerate(self._shares_away(executors)):
+            if later:
+                kept = np.maximum(slots[..., later:] - before[..., :-later], 0.0)
+                gained = np.minimum(gained[..., :-1], kept)
+            found[..., later:] += gained * share
+        return found
+
+    def _shares_away(self, executors: Integers) -> Iterator[Floats]:
+        """Shares of a step that those of (..., S, K) executors that are added in each are away in it, the next one, ...
+
+        (S, 1), or (..., S, K - j) of the first steps, of which the step j after them is looked at.
+        """
         if not self.fleet.in_turns:
-            one: Floats = np.minimum(self.lead_s / self.step_s, 1.0)[:, None]
-            return one
+            leads = self.lead_s / self.step_s
+            for later in range(min(max(math.ceil(leads.max()), 1), self.steps)):
+                yield np.clip(leads - later, 0.0, 1.0)[:, None]
+            return
+        away, which = self._away
         added = np.maximum(np.diff(executors, axis=-1, prepend=self.running), 0)
-        late: Floats = self._away[np.arange(len(self._away))[:, None], added]
-        return late
+        for later, share in enumerate(away):
+            found = share[which[:, None], added[..., : self.steps - later]]
+            if not found.any():
+                return
+            yield found
 
     @cached_property
-    def _away(self) -> Floats:
-        return self.fleet.share_away(self.lead_s / self.step_s)
+    def _away(self) -> tuple[Floats, Integers]:
+        """`Fleet.share_away` of each lead time that was drawn, and (S,) which of them is a future's."""
+        leads, which = np.unique(self.lead_s / self.step_s, return_inverse=True)
+        return self.fleet.share_away(leads, self.steps), which
 
     def _begun_s(self, served: Floats, live: Floats) -> Floats:
         """(K,) or (..., S, K) seconds at the end of each step since the replay's first batch was begun, 0 before it."""

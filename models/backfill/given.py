@@ -85,19 +85,23 @@ class Fleet:
         """Return the same fleet with another upper bound."""
         return replace(self, most=most)
 
-    def share_away(self, leads: Floats) -> Floats:
-        """Return the share of a step that 0 to `most` executors which are asked for at its beginning are still away.
+    def share_away(self, leads: Floats, steps: int) -> Floats:
+        """Return the share of a step that 0 to `most` executors are still away, in each step from their request on.
 
         Args:
-            leads: (S,) lead time of one, in steps.
+            leads: (Q,) lead time of one, in steps.
+            steps: that are looked at, at most.
 
         Returns:
-            (S, most + 1), the mean of those that are asked for; whoever takes longer is there in the next step.
+            (J, Q, most + 1), the mean of those that are asked for when the first step begins; 0 after J steps.
         """
-        found = np.zeros((len(leads), self.most + 1))
-        for many in range(1, self.most + 1):
-            turns = turns_of(many, self.growth, self.step_up)
-            found[:, many] = sum(size * np.minimum(waits * leads, 1.0) for size, waits in turns) / many
+        turns = [np.array(turns_of(many, self.growth, self.step_up)) for many in range(1, self.most + 1)]
+        last = max(float(each[-1, 1]) for each in turns) * float(leads.max())
+        before = np.arange(min(max(math.ceil(last), 1), steps))[:, None]
+        found = np.zeros((len(before), len(leads), self.most + 1))
+        for many, each in enumerate(turns, 1):
+            away = np.clip(each[:, 1, None, None] * leads - before, 0.0, 1.0)
+            found[..., many] = np.tensordot(each[:, 0], away, 1) / many
         return found
 
 

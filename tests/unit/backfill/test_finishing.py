@@ -36,18 +36,30 @@ def test_the_rest_goes_to_the_replay_and_a_new_executor_works_from_its_lead_time
     assert hours.tolist() == pytest.approx([0, 200 / 3600])
 
 
-def test_executors_that_start_in_turns_come_one_after_the_other_and_later_than_a_step_in_the_next():
+def test_executors_that_start_in_turns_come_one_after_the_other_also_in_the_steps_after():
     turns = replace(known(most=8, lead=40.0), fleet=replace(known(most=8).fleet, growth=1.0))
-    # One comes after 40 of 100 s, the next after 70 s, the others after the step.
-    for extra, first in ((1, 60), (2, 60 + 30), (4, 60 + 30)):
+    # One comes after 40 s, the next ones after 70, 100 and 130 s; a step has 100 s.
+    for extra, first, second in ((1, 60, 100), (2, 60 + 30, 200), (4, 60 + 30, 300 + 70)):
         done = replayed(turns, np.full(4, extra))[0]
         assert done[:2].tolist() == pytest.approx([0, 5_000 + 100 * first])
-        assert done[2] - done[1] == pytest.approx(5_000 + 10_000 * extra)
+        assert done[2] - done[1] == pytest.approx(5_000 + 100 * second)
+        assert done[3] - done[2] == pytest.approx(5_000 + 10_000 * extra)
     few = replace(turns, fleet=replace(turns.fleet, growth=0.0, step_up=2.0))
     assert replayed(few, np.full(4, 3))[0, 1] == pytest.approx(5_000 + 100 * (60 + 60 + 30))
     at_once = replace(turns, fleet=replace(turns.fleet, growth=0.0))
     assert replayed(at_once, np.full(4, 4))[0, 1] == pytest.approx(5_000 + 100 * 4 * 60)
     assert turns.fleet.with_most(5).in_turns and not at_once.fleet.in_turns
+
+
+def test_whoever_takes_longer_than_a_step_is_away_until_then_unless_it_is_given_back():
+    turns = replace(known(most=8, lead=100.0), fleet=replace(known(most=8, lead=100.0).fleet, growth=1.0))
+    # They come after 100, 175, 250 and 325 s.
+    four = np.diff(replayed(turns, np.full(4, 4))[0])
+    assert four.tolist() == pytest.approx([5_000, 17_500, 5_000 + 100 * 250, 5_000 + 100 * 375])
+    given_back = np.diff(replayed(turns, np.array([4, 0, 0, 0]))[0])
+    assert given_back.tolist() == pytest.approx([5_000] * 4)
+    alone = np.diff(replayed(known(lead=130.0), np.full(4, 2))[0])
+    assert alone.tolist() == pytest.approx([5_000, 5_000 + 2 * 7_000, 25_000, 25_000])
 
 
 def climbing(start_s, reading_s, stages=((1.0, 1.0),)):
