@@ -12,6 +12,7 @@ from models.backfill.given import ReplayWork
 from models.backfill.plan import BackfillPlan, Surroundings, at_once_schedule, describe_schedule
 from models.backfill.search import WeighedSchedule, cheapest_schedule, with_tail
 from models.policy.core.capacity import Integers
+from models.policy.planners.turns import one_by_one
 
 LITTLE, STARTS = 0.05, 3.0
 """Share of the executor-hours to come that a new schedule must save to be worth a change that nothing forces; and no
@@ -49,8 +50,8 @@ class Replanned(NamedTuple):
         plan: as it is from now on, its seconds counted from now.
         changed: whether the schedule is another one.
         kept_chance: of the schedule before, under what is known now.
-        attainable: whether the probability asked for can still be had with all executors; if not, all of them are
-            taken at once where the schedule falls below the tolerance.
+        attainable: whether the probability asked for can still be had with all executors; if not, `unplanned_extra`
+            are taken at once where the schedule falls below the tolerance, or what it has where that is more.
     """
 
     plan: BackfillPlan
@@ -109,12 +110,31 @@ def reconsider(
         anew = cheapest_schedule(futures, work.records, steps, aim, around.extra_now, price, rounds=1)
         attainable = anew is not None
         if kept.chance < low:
-            found = anew or _weighed(futures, at_once_schedule(futures)[0], work.records, steps, price)
+            found = anew or _weighed(futures, _unplanned(futures, kept.extra), work.records, steps, price)
         elif anew is not None and anew.hours <= kept.hours - least:
             found = anew
     changed = not np.array_equal(found.extra[:steps], kept.extra[:steps])
     plan = describe_schedule(found, futures, work, by_s, sure, around.published_s)
     return Replanned(plan, changed, kept.chance, attainable)
+
+
+def unplanned_extra(most: int, growth: float) -> int:
+    """Return how many extra executors a backfill takes that no plan brings in time.
+
+    Those are all of them, where they do not slow each other's start down. Where they share a computer it is one: each
+    further start would take seconds from live records, for a backfill that may be late all the same.
+
+    Args:
+        most: that it may take.
+        growth: exponent by which a start takes longer with the executors that start at once.
+    """
+    return min(most, 1) if one_by_one(growth) else most
+
+
+def _unplanned(futures: Futures, extra: Integers) -> Integers:
+    """(K,) executors where no schedule is done in time: no fewer than (K,) of the one that stands."""
+    every = at_once_schedule(futures)[0]
+    return np.clip(extra, unplanned_extra(int(every[0]), futures.fleet.growth), every)
 
 
 def _weighed(futures: Futures, extra: Integers, records: float, steps: int, price: float) -> WeighedSchedule:

@@ -6,16 +6,13 @@ import time
 from dataclasses import replace
 from typing import NamedTuple
 
-import numpy as np
-
 from configs.contract import load_contract
 from configs.settings import Settings
 from models.backfill.given import BackfillPlanError
-from models.backfill.live.known import PUBLISHED_S, KnownJob
+from models.backfill.live.known import PUBLISHED_S, start_growth
 from models.backfill.live.ordered import JobNow
 from models.backfill.plan import SURE
-from models.policy.live.learned_lead import lead_quantiles
-from models.policy.planners.turns import at_once
+from models.backfill.replan import unplanned_extra
 from pipelines.backfill.asked import TimeRange
 from pipelines.backfill.ordering import plan_due
 from pipelines.backfill.ranges import find_offsets
@@ -108,10 +105,7 @@ def order_range(
 
 
 def plan_correction(order: ReplayOrder, zone: str, due_at: float, moment: JobNow) -> CorrectionPlan:
-    """Plan an order from what is known of its job; where it cannot be, as many executors are added as start at once.
-
-    Those are all of them, where they do not slow each other's start down. Where they share a computer it is one: each
-    further start would take seconds from live records, for a backfill that may be late all the same.
+    """Plan an order from what is known of its job; where it cannot be, `unplanned_extra` executors are added.
 
     Args:
         order: of `order_range`.
@@ -122,15 +116,9 @@ def plan_correction(order: ReplayOrder, zone: str, due_at: float, moment: JobNow
     try:
         planned = plan_due(order, zone, moment)
     except BackfillPlanError as error:
-        schedule = [[round(moment.clock.at(moment.now_s), 3), _first_turn(moment.known)]]
+        bounds = moment.known.contract.executors
+        extra = unplanned_extra(bounds.max - bounds.min, start_growth(moment.known))
+        schedule = [[round(moment.clock.at(moment.now_s), 3), extra]]
         return CorrectionPlan(replace(order, schedule=schedule, wall_time=moment.now_s), "", due_at, str(error))
     done_at = moment.now_s + planned.plan.finish.quantile(SURE)
     return CorrectionPlan(planned.order, planned.sentence, min(done_at, due_at))
-
-
-def _first_turn(known: KnownJob) -> int:
-    """How many of a job's executors start at once."""
-    contract, memory = known.contract, known.memory
-    growth = lead_quantiles(memory.lead, contract, memory.batches.busy or 0.0)["growth"]
-    missing = np.array([float(contract.executors.max - contract.executors.min)])
-    return int(at_once(missing, growth, contract.planning.step_up)[0])

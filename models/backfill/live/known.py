@@ -85,6 +85,11 @@ def lead_times(known: KnownJob) -> Floats:
     return np.minimum(lead.quantiles_s(levels.tolist(), 1, busy), LONGEST_S)
 
 
+def start_growth(known: KnownJob) -> float:
+    """Return the exponent by which a start takes longer with the executors that start at once."""
+    return lead_quantiles(known.memory.lead, known.contract, known.memory.batches.busy or 0.0)["growth"]
+
+
 def grid_until(known: KnownJob, by_s: float) -> StepGrid:
     """Return the steps of a plan up to a deadline, seconds from now."""
     return StepGrid.until(by_s, float(np.median(lead_times(known))))
@@ -144,9 +149,8 @@ def surroundings(
     own = max(1 - memory.model.overhead_s / contract.batch_s, 0.1) / memory.model.per_record_s
     slot = SlotRate(slot_rps(MOST_LEVEL), min(rate_deviation(memory.scatter), 1.9), own)
     held = contract.planning.static_executors if known.policy == FIXED else bounds.min
-    growth = lead_quantiles(memory.lead, contract, memory.batches.busy or 0.0)["growth"]
     fleet = Fleet(
-        worth, min(max(held, 1), bounds.max), bounds.max, lead_times(known), growth=growth,
+        worth, min(max(held, 1), bounds.max), bounds.max, lead_times(known), growth=start_growth(known),
         step_up=contract.planning.step_up,
     )  # fmt: skip
     rate = sum(memory.arrivals) / len(memory.arrivals)

@@ -60,13 +60,24 @@ def at_once(missing: Floats, growth: Floats | float, step_up: float) -> Floats:
     return np.minimum(soonest, step_up)
 
 
+def one_by_one(growth: float) -> bool:
+    """Whether executors slow each other's start down so much that two are of use sooner one after the other.
+
+    So it is where they share a computer.
+
+    Args:
+        growth: exponent by which a start takes longer with the executors that start at once.
+    """
+    return bool(starts_at_once(2, growth)[2] < 2)
+
+
 def quiet_s(lead_s: float, growth: float) -> float:
     """Return for how many seconds after a raise batches teach nothing of a job, unless its executors have come.
 
     For a lead time where starts are made in turns because they slow each other down: what they take is taken from the
     batches as well. For none where all start at once, each on a computer of its own.
     """
-    return lead_s if starts_at_once(2, growth)[2] < 2 else 0.0
+    return lead_s if one_by_one(growth) else 0.0
 
 
 def pace_s(

@@ -135,6 +135,15 @@ def test_what_cannot_be_had_any_more_is_tried_with_all_executors():
     assert np.array_equal(lost.plan.extra, at_once_schedule(around(STEPS - 16).futures(WORK))[0])
 
 
+def test_where_executors_share_a_computer_what_cannot_be_had_any_more_keeps_its_schedule_and_one_executor():
+    plan, late = planned(), around(STEPS - 16)
+    shared = replace(late, fleet=replace(late.fleet, growth=1.0))
+    for extra, expected in ((0 * plan.extra, [1] * 8), (plan.extra, np.maximum(plan.extra[16:18], 1).tolist())):
+        standing = replace(plan, schedule=plan.schedule._replace(extra=extra))
+        lost = replan(standing, 16, WORK.records, shared)
+        assert not lost.attainable and lost.plan.extra[: len(expected)].tolist() == expected
+
+
 def test_tolerances_are_multiples_of_the_chance_of_missing():
     assert Tolerance().chances(0.9) == pytest.approx((0.5, 0.97, 0.8))
     assert Tolerance().chances(0.99) == pytest.approx((0.95, 0.997, 0.98))

@@ -7,6 +7,7 @@ import pytest
 
 from configs.settings import load
 from models.backfill.live.known import PUBLISHED_S
+from models.backfill.live.ordered import look_again
 from pipelines.backfill.asked import RangeError
 from pipelines.backfill.follow import FollowedOrder
 from pipelines.backfill.ranges import OffsetRange
@@ -166,14 +167,22 @@ def test_what_can_be_planned_is_ordered_with_its_schedule_and_the_time_for_its_p
     assert [count for _, count in refused.order.schedule] == [7]
 
 
-def test_where_executors_share_a_computer_one_is_asked_for_if_there_is_no_plan():
-    moment, order = planned_job.moment(), planned_job.order(by=planned_job.NOW + 3600, sure=0.9)
-    for stated, count in (({"start_growth": 1.0}, 1), ({"max_step_up": 2}, 2), ({"start_growth": 0.3}, 7)):
-        planning = planned_job.CONTRACT.planning.model_copy(update=stated)
-        contract = planned_job.CONTRACT.model_copy(update={"planning": planning})
-        late = moment._replace(known=replace(moment.known, contract=contract), now_s=planned_job.NOW + 3400)
-        made = plan_correction(order, "UTC", planned_job.NOW + 3600, late)
-        assert made.why and [many for _, many in made.order.schedule] == [count]
+@pytest.mark.parametrize(
+    ("stated", "count"), [({"start_growth": 1.0}, 1), ({"max_step_up": 2}, 7), ({"start_growth": 0.3}, 7)]
+)
+def test_where_executors_share_a_computer_one_is_asked_for_if_there_is_no_plan_and_no_more_later(stated, count):
+    moment = planned_job.moment()
+    planning = planned_job.CONTRACT.planning.model_copy(update=stated)
+    contract = planned_job.CONTRACT.model_copy(update={"planning": planning})
+    moment = moment._replace(known=replace(moment.known, contract=contract))
+    order = planned_job.order(by=planned_job.NOW + 3600, sure=0.9)
+    late = plan_correction(order, "UTC", planned_job.NOW + 3600, moment._replace(now_s=planned_job.NOW + 3400))
+    assert "nothing was heard" in late.why and [many for _, many in late.order.schedule] == [count]
+    # 50 records/s for an hour are less than half of them, whatever there is of executors.
+    made = plan_correction(replace(order, most_rps=50.0), "UTC", planned_job.NOW + 3600, moment)
+    assert "The earliest" in made.why and [many for _, many in made.order.schedule] == [count]
+    looked = look_again(made.order, moment._replace(orders={order.id: made.order}))
+    assert not looked.attainable and not looked.changed and set(looked.plan.extra.tolist()) == {count}
 
 
 def test_nothing_is_corrected_where_nothing_is_withheld():
