@@ -103,8 +103,9 @@ def rows_per_batch(
 def apart_s(batch_s: float, live_s: float = 0.0) -> float:
     """Return the seconds from the start of a batch that took so many until the next one may begin.
 
-    What it took is left to live records then, but no more than that APART_S come together, or one batch of theirs goes
-    by: on a slow computer a small batch takes as long as a large one, and none of theirs would be without one.
+    What it took is left to live records then, but no more than that APART_S come together, or as long as one batch of
+    theirs takes: on a slow computer a small batch takes as long as a large one, and the next would begin at once. The
+    rest begins and ends in the midst of batches of theirs, so that few of these are wholly without one.
 
     Args:
         batch_s: what it took.

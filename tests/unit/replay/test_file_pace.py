@@ -125,7 +125,7 @@ def test_where_no_pause_holds_one_a_batch_that_is_due_waits_ever_shorter(monkeyp
 
 
 @pytest.mark.parametrize(("pauses", "rest_s"), [(False, 5.0), (True, 0.0)])
-def test_a_long_batch_that_began_beside_live_ones_leaves_the_next_of_them_alone(monkeypatch, pauses, rest_s):
+def test_after_a_long_batch_beside_live_ones_the_next_waits_as_long_as_one_of_them_takes(monkeypatch, pauses, rest_s):
     told = Batches(monkeypatch)
     while not any(told.admitted):
         told.query.admit(1e4, may_begin=pauses, live_s=5.0)
