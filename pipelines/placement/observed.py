@@ -69,6 +69,21 @@ def step_of(topology: Topology) -> float:
     return max(MINUTE_S, 3 * topology.trigger_s)
 
 
+def steps_since_moved(folder: JobFolder, now_s: float) -> int:
+    """Return how many whole steps there are since a job's queries were moved last and had caught up.
+
+    Args:
+        folder: of the job.
+        now_s: epoch seconds.
+
+    Raises:
+        SettingsError: no job was begun there.
+    """
+    topology = folder.topology()
+    move_s = max(MOVE_S, 2 * topology.trigger_s)
+    return max(int((now_s - folder.wanted_since_s() - move_s) / step_of(topology)), 0)
+
+
 def observe_job(
     settings: Settings, folder: JobFolder, last_s: float, factor: float = 1.0
 ) -> tuple[list[ObservedBlock], float | None]:
@@ -119,8 +134,7 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
     """
     topology, placement, now = folder.topology(), folder.wanted(), time.time()
     reads, stated_rps = reads_of(topology, placement), sum(one.rps for one in topology.sources.values())
-    step_s, move_s = step_of(topology), max(MOVE_S, 2 * topology.trigger_s)
-    whole = max(min(minutes, int((now - folder.wanted_since_s() - move_s) / step_s)), 0)
+    step_s, whole = step_of(topology), min(minutes, steps_since_moved(folder, now))
     since = now - step_s * whole
     batches, found = _batches(settings, folder, since), list[MeasuredMinute]()
     for minute in range(whole):

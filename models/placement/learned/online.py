@@ -22,7 +22,7 @@ JUDGED, LEAST_JUDGED = 5, 3
 """Newest steps before a change, and since, whose medians are held against each other, and how many there have to be
 since: one step may be an odd one."""
 LEAST_MEASURED = 4
-"""Steps with the placement in force before which no other one is looked for."""
+"""Measured steps with a new placement in force before which no other one is asked for."""
 UNTRUSTED = 1.5
 """Mean error of the last 30 steps over that at which training stopped from which on a model is not trusted."""
 

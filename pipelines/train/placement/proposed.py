@@ -30,7 +30,7 @@ from models.placement.rates import rates_of
 from pipelines.kafka.connection import BrokerError
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import PlannedLoad, observe_minutes, step_of
+from pipelines.placement.observed import PlannedLoad, observe_minutes, step_of, steps_since_moved
 from pipelines.placement.page.plan_page import RunningJob, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import contract_file
@@ -228,7 +228,8 @@ def _look(
             why = "after the last change, latency and load together are worse than before it"
             return Look(back, why, True, settled), space, load_now
         state = settled
-    if len(steps) < LEAST_MEASURED:
+    # Later it is not for the move that few were measured: maybe a query has a batch in five minutes.
+    if judges and len(steps) < LEAST_MEASURED and steps_since_moved(folder, now_s) < 2 * LEAST_MEASURED:
         few = f"fewer than {_minutes(folder, LEAST_MEASURED)} minutes were measured since its queries were moved"
         return Look(None, few, load_factor is not None, state), space, load_now  # a plan for a stated load stands
     reason = trigger(state, expected, 1000 * space.measure.topology.target_s)
@@ -238,9 +239,8 @@ def _look(
     score = weights.reward(began, began)
     found = choose_proposal(state, now_s, counts, score, proposals, fewer, space.executor_cores)
     why = f"it is {reason.why}" if reason.why else "nothing asks for a change"
-    if found is None:
-        return Look(None, why, bool(reason.why), state), space, load_now
-    return Look(found.counts, why, bool(reason.why), state.after_change(now_s, counts)), space, load_now
+    on_trial = state.after_change(now_s, counts) if state.measured else replace(state, before=None)
+    return Look(None if found is None else found.counts, why, bool(reason.why), on_trial), space, load_now
 
 
 def _space(

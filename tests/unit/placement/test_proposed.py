@@ -124,7 +124,8 @@ def test_who_is_asked_sees_the_page_of_what_the_network_proposes(job, monkeypatc
 
 
 def test_before_four_minutes_were_measured_no_network_asks_for_anything(job):
-    _, steps, _ = job
+    _, steps, now = job
+    now.s -= 800
     form = {"topology": "adverts", "network": "apply", "load": 1.1}
     for many in (0, 3):
         steps[:] = [LATE] * many
@@ -135,8 +136,33 @@ def test_before_four_minutes_were_measured_no_network_asks_for_anything(job):
         planned = replan.plan(form)  # for a load that somebody states the plan is asked for
         said = proposed.propose(form, planned)
         assert few in said["told"] and {**planned, "told": said["told"]} == said
+        assert "3 executors on west" in asked("shadow")[1]["told"]
     steps[:] = [LATE] * 4
     assert asked("apply")[1]["ask"]
+
+
+@pytest.mark.parametrize("many", [0, 1])
+def test_long_after_a_move_it_asks_also_where_a_quiet_query_leaves_few_minutes_measured(job, monkeypatch, many):
+    folder, steps, _ = job
+    steps[:] = [LATE] * many
+    busy = [ObservedBlock(folder.wanted().blocks[0], 600.0, 900.0, 2.4, 1.0, 9)]  # half as many records again
+    monkeypatch.setattr(replan, "observe_job", lambda *_: (busy, 1.0))
+    form, said = asked("apply")
+    assert said["ask"] and "The network, as it is expected over the limit: " in said["told"]
+    proposed.apply(form, said)
+    assert folder.wanted().blocks[0].cluster == "west"
+    assert (read_trial(folder).before is None) == (many == 0)  # it is judged by what was measured before it
+
+
+def test_long_after_a_move_the_plan_is_asked_for_where_few_minutes_were_measured(job, monkeypatch):
+    folder, steps, _ = job
+    steps.clear()
+    busy = [ObservedBlock(folder.wanted().blocks[0], 600.0, 900.0, 2.4, 1.0, 9)]
+    monkeypatch.setattr(replan, "observe_job", lambda *_: (busy, 1.0))
+    nothing = SimpleNamespace(proposer=lambda *_: SimpleNamespace(propose=lambda *_, seed: []))
+    monkeypatch.setattr(Registered, "load", lambda *_: nothing)
+    form, said = asked("apply")
+    assert said["ask"] and {**replan.plan(form), "told": said["told"]} == said
 
 
 def test_where_nothing_was_measured_it_is_told_and_nobody_is_asked(job, monkeypatch):
