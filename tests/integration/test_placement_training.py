@@ -108,6 +108,13 @@ def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
     monkeypatch.setattr(proposed, "_performance", lambda *_: None)
     assert proposed.learn(learned)["promoted"] and proposed.learn(learned) is None
     assert PlacementRegistry(settings).versions("adverts")[-1].tags["env"] == "twin"
+    # One that loses is not trained again the next morning, and the other goes on serving.
+    monkeypatch.setattr(proposed, "_performance", lambda *_: model)
+    monkeypatch.setattr(run, "decide", lambda *_: (False, "rejected: it comes to less of the best"))
+    assert not proposed.learn(learned)["promoted"] and proposed.learn(learned) is None
+    assert PlacementRegistry(settings).versions("adverts")[-1].tags["env"] == "lstm"
+    monkeypatch.setattr(proposed, "_performance", lambda *_: None)
+    assert proposed.learn(learned) is None
 
 
 def performance_model():

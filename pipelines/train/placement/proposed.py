@@ -87,7 +87,7 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
     performance, env = None, None
     if form.get("env", TWIN) == LSTM:
         performance = _performance(settings, folder)
-        env = TWIN if performance is None else LSTM  # none serves that learned of a model which is not trusted any more
+        env = TWIN if performance is None else LSTM  # none learns of a model that is not trusted
     if has_network(registry, topology, placement, env):
         return None
     return train_network(registry, topology, placement, performance)

@@ -45,15 +45,25 @@ def has_network(
         registry: of placement networks.
         topology: of the job.
         placement: where its queries are.
-        env: in which it has to be trained, twin or lstm; None: either.
+        env: in which it has to be trained, twin or lstm, or to have won over one that was; None: either.
 
     Raises:
         RegistryError: MLflow does not answer.
     """
-    version = registry.champion_version(topology.name)
-    if version is None or _champion(registry, topology, spaces_of(topology, placement)[0]) is None:
+    name, space = topology.name, spaces_of(topology, placement)[0]
+    champion = registry.champion_version(name)
+    if champion is None or _network(registry, name, space) is None:
         return False
-    return env is None or registry.tags(topology.name, version).get("env") == env
+    if env is None or registry.tags(name, champion).get("env") == env:
+        return True
+    # One that lost is enough: both were judged in the twin, and else one would be trained each morning.
+    return any(
+        _network(registry, name, space, str(one.version)) is not None
+        and one.run_id is not None
+        and registry.figures(one.run_id)[2].get("outcome", "").startswith("rejected")
+        for one in registry.versions(name)
+        if int(one.version) > int(champion) and one.tags.get("env") == env
+    )
 
 
 def train_network(
@@ -100,7 +110,7 @@ def train_network(
         run.metrics({"seconds": time.perf_counter() - began})
         for step, score in enumerate(model.curve):
             run.metrics({"score": score}, step)
-        before, champion = registry.champion_version(name), _champion(registry, topology, spaces[0])
+        before, champion = registry.champion_version(name), _network(registry, name, spaces[0])
         shares, *theirs = judge_networks([model] if champion is None else [model, champion], spaces, JUDGED)
         run.metrics(shares._asdict())
         promoted, reason = decide(shares, theirs[0] if theirs else None)
@@ -114,12 +124,14 @@ def train_network(
     return verdict
 
 
-def _champion(registry: PlacementRegistry, topology: Topology, space: QuerySpace) -> PlacementModel | None:
-    """The champion, where it is for these queries and clusters."""
-    if registry.champion_version(topology.name) is None:
+def _network(
+    registry: PlacementRegistry, name: str, space: QuerySpace, version: str | None = None
+) -> PlacementModel | None:  # fmt: skip
+    """A version, by default the champion, where it is for these queries and clusters."""
+    if version is None and registry.champion_version(name) is None:
         return None
     try:
-        return registry.load(topology.name, space)
+        return registry.load(name, space, version)
     except UnreadableError:
         return None
 
