@@ -96,10 +96,12 @@ def silence_reason(streak: Streak | None, quantiles: Floats) -> str:
 
 
 def level_change(values: Floats, at: int, day: int, week: int) -> float:
-    """Return the factor by which the level of the day before a step has changed for good since the same day a week ago.
+    """Return the factor that takes the value of a week before a step to the level that has changed for good since.
 
-    Parts of the day are compared, so that a busy afternoon or a quiet night is no change; the least of their changes
-    counts.
+    The day before the step is compared with the same day a week ago, part by part, so that a busy afternoon or a quiet
+    night is no change; the least of their changes counts. It is divided by that of the day which begins with the value:
+    this may lie after the change already, which counted twice a week later, and in a gap once more each week. Where
+    Monday differs from Sunday that divides by too much: fills there may stay as low, or as high, as a week before.
 
     Args:
         values: (T,) records/s, oldest first, filled up to the step.
@@ -108,16 +110,22 @@ def level_change(values: Floats, at: int, day: int, week: int) -> float:
         week: steps per week.
 
     Returns:
-        Level ÷ level a week ago, 1/10 to 10; 1 where it has not changed, or one of the two days is not known or idle in
-        a part.
+        The factor, 1/10 to 10; 1 where the level has not changed, or one of the three days is not known or idle in a
+        part.
     """
     if at < week + day:
         return 1.0
     parts = np.arange(min(PARTS, day)) * day // min(PARTS, day)
-    now, before = (np.add.reduceat(values[end - day : end], parts) for end in (at, at - week))
-    if not (now.min() > 0 and before.min() > 0):
+    starts = (at - day, at - week, at - week - day)
+    now, then, before = (np.add.reduceat(values[start : start + day], parts) for start in starts)
+    # beside the parts the value itself: it may be the last one before the change
+    then, earlier = np.append(then, values[at - week]), np.append(before, values[at - week - day])
+    if not np.concatenate([now, then, earlier]).min() > 0:
         return 1.0
-    changes = now / before
-    if changes.min() > CHANGED:
-        return min(float(changes.min()), MOST_CHANGE)
-    return max(float(changes.max()), 1 / MOST_CHANGE) if changes.max() < 1 / CHANGED else 1.0
+    return _rise(now / before, then / earlier) / _rise(before / now, earlier / then)
+
+
+def _rise(changes: Floats, had: Floats) -> float:
+    """Return by what factor all parts of a day have risen, ÷ what they had risen by already; 1 for other changes."""
+    least = float(changes.min())
+    return min(max(least / max(float(had.min()), 1.0), 1.0), MOST_CHANGE) if least > CHANGED else 1.0

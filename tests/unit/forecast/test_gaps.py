@@ -79,13 +79,47 @@ def weeks_of_noise(weeks):
     return 90 * shape * np.random.default_rng(1).gamma(400, 1 / 400, len(hours))
 
 
-@pytest.mark.parametrize("since", [24, 36, 72, 120])
+@pytest.mark.parametrize("since", [24, 36, 72, 120, *range(164, 173), 336])
 @pytest.mark.parametrize("factor", [1 / 3, 0.6, 1.7, 5.0])
 def test_a_gap_is_filled_at_the_level_that_the_load_has_changed_to(factor, since):
     values = weeks_of_noise(4)[: 400 + since + 1]
     values[400:] *= factor
     known, values[-1] = values[-1], math.nan
     assert fill_gaps(values, HOURS)[-1] == pytest.approx(known, rel=0.25)
+
+
+@pytest.mark.parametrize(
+    ("first", "lost"),
+    [
+        pytest.param(568, 1, id="a week after the change"),
+        pytest.param(736, 1, id="two weeks after it"),
+        pytest.param(560, LONGEST_GAP, id="over the hour of the change a week later"),
+        pytest.param(472, 336, id="two weeks from three days after it on"),
+        pytest.param(472, 1344, id="eight weeks"),
+    ],
+)
+@pytest.mark.parametrize("factor", [1 / 3, 0.6, 1.7, 3.0, 9.0])
+def test_a_change_is_counted_once_however_long_the_gap(factor, first, lost):
+    values = np.repeat([1.0, factor], [400, first + lost - 400 + 168])
+    values[first : first + lost] = math.nan
+    assert fill_gaps(values, HOURS)[400:] == pytest.approx(factor)
+
+
+def test_a_fill_is_of_the_usual_level_a_week_after_a_holiday():
+    values = np.append(np.ones(24 * 16), math.nan)
+    values[8 * 24 : 9 * 24] = 0.5
+    assert fill_gaps(values, HOURS)[-1] == 1.0
+
+
+@pytest.mark.parametrize("factor", [1 / 3, 3.0])
+def test_in_each_week_of_a_long_gap_fills_stay_between_the_levels_before_and_after_the_change(factor):
+    usual = weeks_of_noise(12)
+    values = np.append(usual[:400], usual[400:] * factor)
+    values[472:-24] = math.nan
+    moved = np.log(fill_gaps(values, HOURS) / usual)[472:] / math.log(factor)
+    assert moved.min() > -0.3 and moved.max() < 1.3
+    weeks = moved[:1344].reshape(8, 168).mean(axis=1)
+    assert weeks == pytest.approx(weeks[0], abs=0.05) and weeks[0] > 0.6
 
 
 @pytest.mark.parametrize(
