@@ -103,6 +103,9 @@ def level_change(values: Floats, at: int, day: int, week: int) -> float:
     this may lie after the change already, which counted twice a week later, and in a gap once more each week. Where
     Monday differs from Sunday that divides by too much: fills there may stay as low, or as high, as a week before.
 
+    The networks' rule for last week's steps (`neural.windows`) is another one, by the mean root of a whole day: they
+    have learned what such steps are worth, but a fill counts like a measured step, and so changes less readily.
+
     Args:
         values: (T,) records/s, oldest first, filled up to the step.
         at: index of the step, at most T.
