@@ -134,6 +134,13 @@ def test_a_run_that_is_killed_leaves_what_an_undisturbed_one_leaves(seed, tmp_pa
     assert per_key(resent) == per_key(sent)
 
 
+@pytest.mark.parametrize("place", PLACES)
+def test_the_reaper_reaches_each_of_its_places(place, tmp_path, quick, undisturbed):
+    again, _, kills = disturbed(tmp_path / "killed", log_of(0), 0, places=(place,))
+    assert kills
+    assert again == undisturbed(0)[0]
+
+
 PAGE = 4096
 
 
@@ -185,7 +192,8 @@ def test_after_a_host_crash_no_origin_is_sent_with_two_contents_and_none_is_skip
     sent, contents_of = FileWire(path).sent, {}
     for topic, key, version, value in sent:
         contents_of.setdefault((topic, key, int(version)), set()).add(value)
-    assert crashes and {len(found) for found in contents_of.values()} == {1}
+    assert crashes > (seed < 4)  # of the many seeds some crash once
+    assert {len(found) for found in contents_of.values()} == {1}
     _, whole = undisturbed(seed % LOGS)
     for job in JOBS:
         closed = {int(v) for topic, key, v, _ in whole if (topic, key) == ("forecasts", job)}
