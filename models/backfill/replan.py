@@ -109,6 +109,8 @@ def reconsider(
     if kept.chance < low or (kept.chance > high and kept.hours > least):
         anew = cheapest_schedule(futures, work.records, steps, aim, around.extra_now, price, rounds=1)
         attainable = anew is not None
+        if anew is None and kept.chance < low and one_by_one(futures.fleet.growth):
+            anew = cheapest_schedule(futures, work.records, steps, low, around.extra_now, price, rounds=1)
         if kept.chance < low:
             found = anew or _weighed(futures, _unplanned(futures, kept.extra), work.records, steps, price)
         elif anew is not None and anew.hours <= kept.hours - least:

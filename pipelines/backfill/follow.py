@@ -112,7 +112,7 @@ class PlanLooks:
     def __init__(self, settings: Settings, order: ReplayOrder) -> None:
         self._settings, self._order = settings, order
         self.finish = ""
-        self._due, self._trouble = 0.0, ""
+        self._due, self._trouble, self._lost = 0.0, "", ""
 
     def look(self, watch: JobWatch) -> str | None:
         """Look if it is time, and send a new schedule if there is one; returns what there is to say, or None."""
@@ -135,15 +135,17 @@ class PlanLooks:
         self.finish = finish_words(plan.finish, by_s, job_now, self._settings.replay.timezone, clock.scale)
         step_s = grid_until(moment.known, moment.read_s(self._order)).step_s
         self._due = time.monotonic() + min(max(step_s, LEAST_LOOK_S), MOST_LOOK_S)
+        lost = "" if found.attainable else "the probability asked for cannot be had any more"
+        told, self._lost = self._lost, lost
         if not found.changed:
-            return None
+            return f"the schedule stays as it is: {lost}" if lost and not told else None
         # Just later than the order that was looked at: whatever was ordered meanwhile is later, and holds.
         at = later_than(self._order, self._order.wall_time)
         self._order = replace(with_plan(self._order, plan, moment), wall_time=at)
         send_order(self._settings.kafka, self._order)
         kept = f"planned anew, as its deadline would be kept with {100 * found.kept_chance:.0f} %"
         now = f"{number_of(int(plan.extra[0]), 'executor')} more from now on"
-        return f"{kept}: {now}" + ("" if found.attainable else "; the probability asked for cannot be had any more")
+        return f"{kept}: {now}" + (f"; {lost}" if lost else "")
 
     def _looked(self, moment: JobNow) -> Replanned | None:
         runs = moment.runs(self._order)

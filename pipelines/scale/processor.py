@@ -193,7 +193,8 @@ class Scaler:
             if acts:
                 memory, inputs["pool"] = take_grant(before, memory, seen, self.granted, contract.executors, now)
                 decided = made.executors, seen.target, executors, reason, codes
-                executors, reason, codes = with_grant(*decided, inputs["pool"])
+                kept = None if rate.inputs is None else standing
+                executors, reason, codes = with_grant(*decided, inputs["pool"], kept)
         memory = memory if replay is memory.replay else dataclasses.replace(memory, replay=replay)
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": memory.batches.busy}
         return memory, self._record(

@@ -7,7 +7,8 @@ from typing import Any
 
 
 def with_grant(
-    live: int, target: int, executors: int, reason: str, codes: Sequence[str], granted: Mapping[str, Any] | None
+    live: int, target: int, executors: int, reason: str, codes: Sequence[str], granted: Mapping[str, Any] | None,
+    standing: int | None = None,
 ) -> tuple[int, str, list[str]]:  # fmt: skip
     """Return how many executors to ask for, why, and the codes, by the logged inputs of a grant.
 
@@ -21,13 +22,14 @@ def with_grant(
         codes: likewise.
         granted: "pool", its name, "executors" for live records, "replay" beside them, and "reason" ("" where it was
             what was asked for when the pool was divided); None: the job is in no pool.
+        standing: executors that the decision before asks for, where there are replays: one that is under way for these
+            may be what live records need, and stays until they are granted more.
     """
     if granted is None:
         return executors, reason, list(codes)
-    # One that is under way for a replay may be what live records need: it stays, whatever they are granted yet.
-    beside = executors - min(live, granted["executors"])
-    has = granted["executors"] + min(max(beside, 0), granted["replay"])
-    if has == executors:
+    under_way = 0 if standing is None else min(executors, standing) - granted["executors"]
+    has = granted["executors"] + min(max(executors - live, under_way, 0), granted["replay"])
+    if has == executors and live <= granted["executors"]:
         return executors, reason, list(codes)
     why = granted["reason"] or f"pool {granted['pool']}: {has} until it is divided again"
     goes, done = granted["executors"], "hold"

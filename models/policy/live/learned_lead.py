@@ -25,11 +25,13 @@ class LearnedLead:
         lead: learned from all of them.
         overdue: (decision, what was learned before it) of the newest raise, if that was given up and may still come.
         settled: newest decisions of which nothing more is taken.
+        came: what was learned before the first of the newest raises that were all given up; None: the newest has come.
     """
 
     lead: LeadTime
     overdue: tuple[str, LeadTime] | None = None
     settled: tuple[str, ...] = ()
+    came: LeadTime | None = None
 
     @classmethod
     def guess(cls, planning: Planning) -> LearnedLead:
@@ -46,7 +48,8 @@ class LearnedLead:
             return cls.guess(planning)
         guess, late = (planning.lead_s, planning.start_growth), known.overdue
         overdue = late and (late[0], late[1].with_prior(*guess))
-        return replace(known, lead=known.lead.with_prior(*guess), overdue=overdue)
+        came = known.came and known.came.with_prior(*guess)
+        return replace(known, lead=known.lead.with_prior(*guess), overdue=overdue, came=came)
 
     @classmethod
     def from_json_values(cls, kept: dict[str, Any]) -> LearnedLead:
@@ -56,7 +59,8 @@ class LearnedLead:
             KeyError, TypeError, ValueError: they are not such values.
         """
         overdue = kept["overdue"] and (kept["overdue"][0], LeadTime.from_json_values(kept["overdue"][1]))
-        return cls(LeadTime.from_json_values(kept["lead"]), overdue or None, tuple(kept["settled"]))
+        came = kept.get("came") and LeadTime.from_json_values(kept["came"])
+        return cls(LeadTime.from_json_values(kept["lead"]), overdue or None, tuple(kept["settled"]), came or None)
 
     def learn_outcome(self, outcome: Mapping[str, Any]) -> LearnedLead:
         """Return what is known after an outcome; one that tells of no raise, or that was taken before, changes nothing.
@@ -80,16 +84,16 @@ class LearnedLead:
             else:
                 settled = (*settled, self.overdue[0])
         if start.censored:
-            return LearnedLead(before.learn(start), (name, before), settled[-SETTLED:])
+            return LearnedLead(before.learn(start), (name, before), settled[-SETTLED:], self.came or self.lead)
         return LearnedLead(before.learn(start), None, (*settled, name)[-SETTLED:])
 
 
 def without_overdue(known: LearnedLead | None) -> LearnedLead | None:
-    """Return what is known without the newest raise, if that was given up: it tells that none came, not when one does.
+    """Return what is known without the newest raises, if they were given up: they do not tell when one comes.
 
     For how long something lasts that begins with a raise: an hour would be taken for what the next one takes.
     """
-    return known if known is None or known.overdue is None else LearnedLead(known.overdue[1], None, known.settled)
+    return known if known is None or known.came is None else LearnedLead(known.came, None, known.settled)
 
 
 def lead_quantiles(known: LearnedLead | None, contract: Contract, busy: float) -> dict[str, float]:

@@ -109,4 +109,5 @@ def replay_decision(
     _, made = make_plan(seen, contract, policy)
     logged = inputs.get("replay"), inputs.get("relief")
     asked = ask_in_all(made.executors, made.reason, made.codes, *logged, seen, contract)
-    return with_grant(made.executors, seen.target, *asked[:3], inputs.get("pool"))
+    standing = (logged[0] or {}).get("standing")
+    return with_grant(made.executors, seen.target, *asked[:3], inputs.get("pool"), standing)

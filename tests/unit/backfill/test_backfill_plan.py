@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from scipy.special import ndtri
 
-from models.backfill.finish import finish_steps, finishing, replayed
+from models.backfill.finish import finish_steps, finishing, replayed, weigh
 from models.backfill.given import BackfillPlanError, Fleet, LiveOutlook, LivePromise, ReplayWork, SlotRate
 from models.backfill.joint import unknown_errors
 from models.backfill.plan import DeadlineError, Surroundings, at_once_schedule, plan_backfill, shortest_s
@@ -142,6 +142,19 @@ def test_where_executors_share_a_computer_what_cannot_be_had_any_more_keeps_its_
         standing = replace(plan, schedule=plan.schedule._replace(extra=extra))
         lost = replan(standing, 16, WORK.records, shared)
         assert not lost.attainable and lost.plan.extra[: len(expected)].tolist() == expected
+
+
+def test_where_executors_share_a_computer_those_that_make_it_as_likely_as_not_are_taken():
+    """Less likely than a new schedule is to be, but no less than one that is kept."""
+    plan, late = replace(planned(), schedule=planned().schedule._replace(extra=0 * planned().extra)), around(STEPS - 6)
+    shared = replace(late, fleet=replace(late.fleet, growth=1.0))
+    tried = []
+    for records in np.arange(0.2, 2.0, 0.02) * WORK.records:
+        futures = shared.futures(replace(WORK, records=records))
+        tried.append((float(weigh(futures, at_once_schedule(futures)[:1], records, 12)[0][0]), records))
+    every, records = next(one for one in tried if 0.5 < one[0] < 0.8)
+    looked = replan(plan, 6, records, shared)
+    assert looked.changed and not looked.attainable and 0.5 <= looked.plan.schedule.chance <= every
 
 
 def test_tolerances_are_multiples_of_the_chance_of_missing():

@@ -88,10 +88,14 @@ class Told:
 def test_an_executor_under_way_for_a_replay_stays_where_live_records_need_it():
     """Before the pool has granted them more; it serves them as one of their own would."""
     granted = {"pool": "shared", "executors": 3, "replay": 1, "reason": ""}
-    assert with_grant(4, 3, 4, "up 3 → 4: 90 rec/s", ["up"], granted)[0] == 4
-    assert with_grant(3, 3, 4, "hold: 60 rec/s", ["hold"], granted)[0] == 4
-    assert with_grant(4, 3, 6, "up 3 → 4: 90 rec/s", ["up"], granted)[0] == 4
-    assert with_grant(4, 3, 4, "up 3 → 4: 90 rec/s", ["up"], {**granted, "replay": 0})[0] == 3
+    more = "up 3 → 4: 90 rec/s", ["up"]
+    said = "hold: 90 rec/s; pool shared: 4 until it is divided again"
+    assert with_grant(4, 3, 4, *more, granted, 4) == (4, said, ["hold", "pool"])
+    assert with_grant(3, 3, 4, "hold: 60 rec/s", ["hold"], granted, 3) == (4, "hold: 60 rec/s", ["hold"])
+    assert with_grant(4, 3, 6, *more, granted, 4)[0] == 4
+    assert with_grant(4, 3, 4, *more, {**granted, "replay": 0}, 4)[0] == 3
+    for standing in (None, 3):  # none is under way: it is not started before it is granted
+        assert with_grant(4, 3, 4, *more, granted, standing)[0] == 3
 
 
 class Site:
