@@ -62,6 +62,10 @@ class LearnedLead:
         came = kept.get("came") and LeadTime.from_json_values(kept["came"])
         return cls(LeadTime.from_json_values(kept["lead"]), overdue or None, tuple(kept["settled"]), came or None)
 
+    def to_json_values(self) -> dict[str, Any]:
+        """Return its fields for JSON, `came` only where it is set: the release before refuses a field that it lacks."""
+        return {name: value for name, value in vars(self).items() if name != "came" or value is not None}
+
     def learn_outcome(self, outcome: Mapping[str, Any]) -> LearnedLead:
         """Return what is known after an outcome; one that tells of no raise, or that was taken before, changes nothing.
 

@@ -101,10 +101,10 @@ class Memory:
         return self.metric_time + (now - (self.metric_at or now)) * self.time_scale
 
     def to_json(self) -> str:
-        """Serialise the memory; `from_json` is the inverse."""
-        # `json`, which writes number after number, took a fifth of a step. A float of numpy is none to msgspec.
+        """Serialise the memory, floats of numpy as well; `from_json` is the inverse."""
         replay = {name: one for name, one in vars(self.replay).items() if one is not None}  # older releases lack some
-        return msgspec.json.encode({**vars(self), "replay": replay}, enc_hook=float).decode()
+        parts = {"replay": replay, "lead": self.lead and self.lead.to_json_values()}
+        return msgspec.json.encode({**vars(self), **parts}, enc_hook=float).decode()  # `json` took a fifth of a step
 
     @classmethod
     def from_json(cls, text: str) -> Memory:
