@@ -248,7 +248,7 @@ def test_whatever_is_measured_the_controls_keep_to_the_contract(readings, batche
         assert 0 <= controls.replay_rps <= min(before.replay_rps + 100, 1000, *line["limits"].values())
         assert controls.live_rps is None or 100 <= controls.live_rps <= 1100
         caps = before.live_rps, controls.live_rps
-        assert None in caps or abs(caps[1] - caps[0]) <= 0.1 * (1100 - 100) + 1e-6
+        assert None in caps or caps[1] - caps[0] <= 0.1 * (1100 - 100) + 1e-6  # it falls to what comes at once
         assert 0 <= controls.theta <= 1 and controls.theta >= before.theta - 0.1 - 1e-9 and controls.shed in (0, 0.1)
         assert state.relief.step == 0 or controls.replay_rps == 0
         assert all(0 <= price <= 10 for price in state.multipliers.values())
