@@ -31,7 +31,8 @@ def messages_after(
     standing, closed, out = memory.standing, None, Sent()
     if decision is not None:
         same = _alike(decision, memory, contract)
-        reached = memory.executors == decision.executors or not _is_obeyed(decision, memory)
+        unseen = "no_metrics" in decision.codes  # nor would it be seen whether an agent has carried it out
+        reached = memory.executors == decision.executors or unseen or not _has_acting_agent(memory)
         again = count_repeat(standing, now, decision.codes, same, reached)
         if again is None:
             out.append(("decisions", job, decision))
@@ -63,7 +64,7 @@ def with_decision(memory: Memory, decision: Decision, alike: str = "") -> Memory
         alike: text that is equal for evaluations that come to the same; for who makes none it is of no use.
     """
     before = memory.executors or 0 if memory.standing is None else memory.standing.executors
-    acts = decision.mode == "act" and memory.mode in (None, "act")
+    acts = decision.mode == "act" and _has_acting_agent(memory)
     raised = acts and decision.executors > before  # also one without metrics, which an agent carries out like any other
     unseen = "no_metrics" in decision.codes  # such a one says nothing of the room in the cluster
     return dataclasses.replace(
@@ -85,8 +86,8 @@ def rejects_after(job: str, memory: Memory, refused: Iterable[Reject], now: floa
     return dataclasses.replace(memory, refused=told.told), [("rejects", one.topic, one) for one in sent]
 
 
-def _is_obeyed(decision: Decision, memory: Memory) -> bool:
-    return memory.mode in (None, "act") and "no_metrics" not in decision.codes
+def _has_acting_agent(memory: Memory) -> bool:
+    return memory.mode in (None, "act")
 
 
 def _alike(decision: Decision, memory: Memory, contract: str) -> str:
