@@ -4,7 +4,7 @@
 class NotedQuery:
     """Takes notes of its rates and its stop; is over, or fails, when it is told so, and puts itself into `made`."""
 
-    def __init__(self, order, made):
+    def __init__(self, order, made, warm=False):
         self.order, self.over, self.fails, self.stopped, self.rates = order, False, None, False, []
         self.newest, self.served_rps = "batch", None
         made.append(self)

@@ -223,7 +223,7 @@ class Replays:
     def _take(self, order: ReplayOrder, query: Any) -> None:
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         try:
-            self._queries[order.id] = ReplayQuery(order, query)
+            self._queries[order.id] = ReplayQuery(order, query, self._dry_run is not None and self._dry_run.done)
         except BaseException:
             query.stop()  # nobody would pace it
             raise

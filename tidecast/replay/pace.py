@@ -10,9 +10,10 @@ from typing import NamedTuple
 FASTER = 4.0
 """Most by which a batch may grow over the one before: its tasks' length is known of what was read only."""
 SAVE_S = 10.0
-"""Longest that a replay saves its rate up for one batch, seconds: a batch, however small, takes planning by the driver
-and tasks from live records, so few large ones cost less than many small ones. With half of that the taxi day's replay
-took a third longer; bursts, which a batch that is under way goes on beside, cost live records less."""
+"""Seconds of its rate that a replay's batch reads ahead: a batch, however small, takes planning by the driver and tasks
+from live records, so few large ones cost less than many small ones. With half of that the taxi day's replay took a
+third longer; bursts, which a batch that is under way goes on beside, cost live records less. As many seconds of it are
+saved up, at most, while a batch waits."""
 APART_S = 5.0
 """Seconds from the start of a batch to that of the next one that are enough where live batches leave pauses, however
 long it took: small ones, back to back, kept live batches at half as long again, where large ones did not."""
@@ -71,11 +72,12 @@ def rows_per_task(task_s: float, record_s: float | None) -> int | None:
 
 
 def rows_per_batch(
-    rps: float, before: Pace | None, task_s: float, partitions: int, worth: int = 0, split: bool = False
+    rps: float, before: Pace | None, task_s: float, partitions: int, worth: int = 0, split: bool = False,
+    saved: float = 0.0,
 ) -> int:  # fmt: skip
-    """Return the records that the next batch may read: as many as are saved up in SAVE_S, as far as tasks stay short.
+    """Return the records that the next batch may read: what is saved, and SAVE_S of the rate, if tasks stay short.
 
-    The second batch reads no more than the first: only then what a record takes is seen.
+    The second batch reads no more than a cold first one: only then what a record takes is seen.
 
     Args:
         rps: rate that is admitted, records per wall second.
@@ -83,9 +85,10 @@ def rows_per_batch(
         task_s: how long the records of a task should take beyond what every task takes, seconds.
         partitions: of the range; of fewer records Spark would read none.
         worth: fewest records that a batch is run for, the first one among them: at a low rate they are read all the
-            same, and the debt is waited for.
+            same, and waited for afterwards.
         split: whether more records are more tasks, and not longer ones (`rows_per_task`): then they are short as long
             as those of the batch before were, and fewer than `worth` would make none of them shorter.
+        saved: what the rate has allowed before and was not read, at least 0.
 
     Returns:
         0 for no rate; else at least `partitions`.
@@ -97,7 +100,7 @@ def rows_per_batch(
     own_s = before.task_s - before.fixed_s
     short = before.rows * task_s / own_s if own_s > (SPLIT * task_s if split else 0) else math.inf
     grown = before.rows * (1.0 if before.first else FASTER)
-    return max(int(min(max(rps * SAVE_S, worth), short, grown)), worth if split else partitions, partitions)
+    return max(int(min(max(rps * SAVE_S + saved, worth), short, grown)), worth if split else partitions, partitions)
 
 
 def apart_s(batch_s: float, live_s: float = 0.0) -> float:
@@ -114,49 +117,51 @@ def apart_s(batch_s: float, live_s: float = 0.0) -> float:
     return batch_s + min(batch_s, max(APART_S - batch_s, live_s))
 
 
-def most_owed(rps: float, worth: int, left: int) -> float:
-    """Return the records that may be owed at most: what is saved up in SAVE_S, or a smallest batch if one is left.
-
-    The rate falls with what is left to be read: the debt of a whole small batch would be paid off for minutes by that
-    of the last two records.
-
-    Args:
-        rps: rate that is admitted, records per wall second.
-        worth: fewest records that a batch is run for.
-        left: that are to be read.
-    """
-    return max(rps * SAVE_S, min(worth, left))
-
-
 @dataclass
-class Debt:
-    """Records that were read before the rate allowed them: none are read while there is one.
+class Balance:
+    """What the rate has allowed a replay and what it has read of that.
+
+    What is allowed while a batch waits, for a pause between live batches or for the driver, is saved: the next one
+    reads it, too. Else a replay came to four fifths of its rate.
 
     Attributes:
-        rows: what is owed; below 0 never.
+        rows: records that are saved; below 0 what was read before the rate allowed it: until then none are read.
     """
 
     rows: float = 0.0
 
-    def pay(self, rps: float, seconds: float) -> None:
-        """Pay it off by what a rate allows in so many seconds."""
-        self.rows = max(self.rows - rps * seconds, 0.0)
+    def allow(self, rps: float, seconds: float) -> None:
+        """Count what a rate allows in so many seconds."""
+        self.rows += rps * seconds
 
-    def forgive(self, most: float) -> None:
-        """Let no more be owed than this, as where the rate falls because little is left to be read."""
-        self.rows = min(self.rows, most)
+    def read(self, rows: int) -> None:
+        """Count a batch that was read."""
+        self.rows -= rows
 
-    def owe(self, rows: int, rps: float, seconds: float) -> None:
-        """Add a batch that took so many seconds, in which the rate went on."""
-        self.rows = max(self.rows + rows - rps * seconds, 0.0)
+    def bound(self, rps: float, worth: int, left: int, saves: bool) -> None:
+        """Let no more be owed than SAVE_S of the rate, or than a smallest batch if one is left; nor more be saved.
+
+        The rate falls with what is left to be read: the debt of a whole small batch would be paid off for minutes by
+        that of the last two records. And what was saved at a higher rate is not left over any more.
+
+        Args:
+            rps: rate that is admitted, records per wall second.
+            worth: fewest records that a batch is run for.
+            left: that are to be read.
+            saves: whether anything is saved.
+        """
+        most = rps * SAVE_S
+        if rps > 0:  # a pause pays nothing off
+            self.rows = max(self.rows, -max(most, min(worth, left)))
+        self.rows = min(self.rows, most if saves else 0.0)
 
 
 @dataclass
 class Reached:
     """What share of the records that its rate has allowed a replay has read: the rest went by while it waited.
 
-    Batches wait for pauses between live ones, for the driver, and for cores; and few or short tasks use no more of what
-    is left over than they can.
+    Batches wait for pauses between live ones, for the driver, and for cores, longer than they save up for; and few or
+    short tasks use no more of what is left over than they can.
 
     Attributes:
         read, allowed: records of the newest batches, and those that the rate allowed from one's end to the next one's.

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import WORTH, Debt, Pace, Reached, apart_s, fixed_part, most_owed, rows_per_batch
+from tidecast.replay.pace import WORTH, Balance, Pace, Reached, apart_s, fixed_part, rows_per_batch
 from tidecast.replay.pauses import Patience
 from tidecast.replay.source import places_read
 from tidecast.replay.staged import StagedRange, rows_at_once
@@ -26,8 +27,13 @@ class ReplayQuery:
         newest: its newest batch that read records; None before one.
     """
 
-    def __init__(self, order: ReplayOrder, query: Any) -> None:
+    def __init__(self, order: ReplayOrder, query: Any, warm: bool = False) -> None:
         """Follow a query that this process has started.
+
+        Args:
+            order: that it meets.
+            query: what `.start()` returned.
+            warm: whether a dry run was its first batch.
 
         Raises:
             tidecast.spark.cluster.ClusterError: it is none of this process, or its read limit cannot be set
@@ -41,7 +47,7 @@ class ReplayQuery:
         self._admission = Admission(query)
         self._committed: dict[Partition, int] = {}
         self._pace: Pace | None = None
-        self._task_s: list[float] = []
+        self._task_s: list[float] = [math.inf] if warm else []  # of which nothing was told
         self._admitted: int | None = None
         self._began: float | None = None
         self._came: float | None = None
@@ -52,7 +58,7 @@ class ReplayQuery:
         self._unit = rows_at_once(order) if order.table else len(self._first)
         self._worth = self._unit * (1 if order.table else WORTH)
         self._rps = 0.0
-        self._debt, self._reached, self._paid_at = Debt(), Reached(), time.monotonic()
+        self._balance, self._reached, self._allowed_at = Balance(), Reached(), time.monotonic()
         self._patience, self._in_vain, self._live_s = Patience(), False, 0.0
 
     def poll(self) -> bool:
@@ -94,24 +100,23 @@ class ReplayQuery:
         self._live_s = live_s
         if not self._admission.sources():
             return  # its first batch is being planned; it reads as little as `replay_stream` says
-        split = self._pace is not None and self._pace.was_split(self._order.task_rows)
-        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth, split)
-        if rows == 0:
-            self._began = None  # the time until it goes on is no batch's
         now = time.monotonic()
-        self._debt.pay(self._rps, now - self._paid_at)
-        self._reached.allow(self._rps, now - self._paid_at)
-        self._rps, self._paid_at = rps, now
-        if rows:
-            self._debt.forgive(most_owed(rps, self._worth, self._order.records - self._done()))
-        early = not rows or self._debt.rows or now < self._next_at
-        if early or self._query.status["message"] == READING:
-            rows, self._due_since = 0, None  # the rate has not allowed it until now, or Spark would go on at once
+        self._allow(now)
+        self._rps = rps
+        if rps <= 0:
+            self._began = None  # the time until it goes on is no batch's
+        reading = self._query.status["message"] == READING
+        if not reading:  # else what it reads is not counted yet
+            left = self._order.records - self._done()
+            self._balance.bound(rps, self._worth, left, saves=self._order.apart is None)
+        rows = 0
+        if rps <= 0 or reading or self._balance.rows < 0 or now < self._next_at:
+            self._due_since = None  # the rate has not allowed it until now, or Spark would go on at once
         else:
             self._due_since = now if self._due_since is None else self._due_since
             self._in_vain = not may_begin and now - self._due_since > self._patience.seconds
-            if not may_begin and not self._in_vain:
-                rows = 0  # live records need the cores
+            if may_begin or self._in_vain:  # else live records need the cores
+                rows = self._next_rows(rps)
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows
@@ -153,17 +158,27 @@ class ReplayQuery:
             for place, first in self._first.items()
         )
 
+    def _next_rows(self, rps: float) -> int:
+        split = self._pace is not None and self._pace.was_split(self._order.task_rows)
+        saved = self._balance.rows
+        return rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth, split, saved)
+
+    def _allow(self, now: float) -> None:
+        """Count what the rate has allowed until now."""
+        seconds, self._allowed_at = now - self._allowed_at, now
+        self._balance.allow(self._rps, seconds)
+        self._reached.allow(self._rps, seconds)
+
     def _owe(self, batch: Batch) -> None:
         """The next batch is read when the rate has made up for this one, and live records have had as long."""
         now = time.monotonic()
-        self._debt.owe(batch.rows, self._rps, batch.batch_s)
-        self._reached.allow(self._rps, now - self._paid_at)
+        self._allow(now)
+        self._balance.read(batch.rows)
         self._reached.end(batch.rows)
         beside_s = self._live_s if self._in_vain else 0.0  # what waits for a pause leaves live batches alone until then
-        self._patience, self._in_vain = self._patience.after(self._in_vain), False
-        self._paid_at = now
+        self._patience, self._in_vain, self._due_since = self._patience.after(self._in_vain), False, None
         alone = self._order.apart is not None
-        self._next_at = self._paid_at + (0.0 if alone else apart_s(batch.batch_s, beside_s) - batch.batch_s)
+        self._next_at = now + (0.0 if alone else apart_s(batch.batch_s, beside_s) - batch.batch_s)
 
     def _rate(self, batch: Batch, began: float) -> float | None:
         """Records/s from the start of the batch before to that of this one; of the first, or after a pause, its own."""

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 import pytest
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import Debt, Reached
+from tidecast.replay.pace import Balance, Reached
 from tidecast.replay.pauses import LONGEST_S, Patience
 from tidecast.replay.query import READING, ReplayQuery
 from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_at_once
@@ -50,7 +50,7 @@ class Batches:
         self.query = ReplayQuery.__new__(ReplayQuery)
         self.query.__dict__.update(
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
-            _unit=200, _rps=0.0, _debt=Debt(), _paid_at=100.0, _pace=None,
+            _unit=200, _rps=0.0, _balance=Balance(), _allowed_at=100.0, _pace=None,
             _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _reached=Reached(),
             _patience=Patience(), _in_vain=False, _live_s=0.0,
             _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
@@ -84,7 +84,7 @@ def test_a_file_that_is_more_than_the_rate_allows_is_followed_by_a_pause(monkeyp
         assert told.admitted[-1] == files
     told.reads(200)
     told.reads(200)  # a second one before anybody looked: both are paid for
-    told.now += 6.9
+    told.now += 6.8
     told.query.admit(50.0)
     assert told.admitted[-1] == 0
     told.now += 0.2

@@ -111,7 +111,7 @@ def test_who_cannot_take_a_lease_is_told_so_by_both_errors(tmp_path):
 
 
 def test_a_query_whose_limits_cannot_be_set_is_stopped(job, monkeypatch):
-    def refuse(order, query):
+    def refuse(order, query, warm):
         raise AdmissionError("Spark keeps its limits otherwise")
 
     monkeypatch.setattr(driver, "ReplayQuery", refuse)

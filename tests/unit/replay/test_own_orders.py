@@ -22,7 +22,7 @@ class ReadQuery:
 
     newest = "batch"
 
-    def __init__(self, order, query):
+    def __init__(self, order, query, warm):
         pass
 
     def poll(self):

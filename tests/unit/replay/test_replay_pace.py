@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidecast.replay.pace import FASTER, SAVE_S, Debt, Pace, Reached, apart_s, fixed_part, most_owed, rows_per_batch
+from tidecast.replay.pace import FASTER, SAVE_S, Balance, Pace, Reached, apart_s, fixed_part, rows_per_batch
 
 TASK_S, PARTITIONS = 0.5, 4
 
@@ -49,12 +49,14 @@ def test_beside_live_batches_that_leave_no_pause_one_of_them_is_without_it():
 
 @given(
     st.floats(0.1, 1e6), st.integers(1, 10**6), st.floats(0, 100), st.floats(0, 1), st.floats(0.01, 10),
-    st.integers(1, 100), st.integers(0, 1000),
+    st.integers(1, 100), st.integers(0, 1000), st.floats(0, 1e4),
 )  # fmt: skip
-def test_it_never_exceeds_what_is_saved_up_nor_grows_at_once(rps, rows, task_s, fixed, most_s, partitions, worth):
+def test_it_never_exceeds_the_rate_and_what_is_saved_nor_grows_at_once(
+    rps, rows, task_s, fixed, most_s, partitions, worth, saved
+):
     before = Pace(rows, task_s, 0.0, fixed * task_s)
-    found = rows_per_batch(rps, before, most_s, partitions, worth)
-    assert partitions <= found <= max(rps * SAVE_S, worth, partitions)
+    found = rows_per_batch(rps, before, most_s, partitions, worth, saved=saved)
+    assert partitions <= found <= max(rps * SAVE_S + saved, worth, partitions)
     assert found <= max(FASTER * rows, partitions)
     own_s = task_s - fixed * task_s
     assert own_s <= 0 or found <= max(rows * most_s / own_s, partitions)
@@ -76,34 +78,61 @@ def test_the_second_batch_is_no_larger_than_the_first_as_nothing_is_known_of_a_r
     assert rows_per_batch(100.0, warm, 0.5, 8) == 24
 
 
-def test_a_debt_is_paid_at_the_rate_of_each_second_and_never_becomes_credit():
-    debt = Debt()
-    debt.owe(100, 10.0, 2.0)  # 20 of them were allowed while it ran
-    assert debt.rows == 80
-    debt.pay(10.0, 3.0)
-    debt.pay(0.0, 60.0)  # paused
-    debt.pay(20.0, 2.0)
-    assert debt.rows == 10
-    debt.pay(20.0, 60.0)
-    assert debt.rows == 0
-    debt.owe(5, 10.0, 1.0)
-    assert debt.rows == 0
+def test_what_was_read_ahead_is_paid_off_by_the_rate_and_what_it_allows_while_a_batch_waits_is_saved():
+    balance = Balance()
+    balance.allow(10.0, 2.0)
+    balance.read(100)
+    assert balance.rows == -80
+    balance.allow(10.0, 3.0)
+    balance.allow(0.0, 60.0)  # paused
+    balance.bound(0.0, 32, 1_000, saves=True)
+    assert balance.rows == -50
+    balance.allow(20.0, 4.0)  # a pause between live batches came only now
+    balance.bound(20.0, 32, 1_000, saves=True)
+    assert balance.rows == 30
+    assert rows_per_batch(20.0, Pace(200, 0.1), TASK_S, PARTITIONS, saved=balance.rows) == 230
+
+
+def test_no_more_is_saved_than_ten_seconds_of_the_rate_as_it_is_now_and_nothing_in_an_application_of_its_own():
+    found = []
+    for rps, saves in ((50.0, True), (20.0, True), (0.0, True), (50.0, False)):
+        balance = Balance(1_000.0)
+        balance.bound(rps, 32, 10_000, saves)
+        found.append(balance.rows)
+    assert found == [500.0, 200.0, 0.0, 0.0]
 
 
 @given(st.floats(0.5, 500), st.floats(0.0005, 0.01), st.floats(0.05, 0.15))
 def test_over_many_batches_the_rate_is_kept_and_batches_are_few(rps, record_s, overhead_s):
     """A task takes a part that no record shortens, and its records' time; a batch follows when its debt is paid."""
-    before, debt, now, read, told = None, Debt(), 0.0, 0, []
+    before, balance, now, read, told = None, Balance(), 0.0, 0, []
     while now < 300:
-        rows = rows_per_batch(rps, before, TASK_S, PARTITIONS)
+        rows = rows_per_batch(rps, before, TASK_S, PARTITIONS, saved=balance.rows)
         task_s = overhead_s + rows / PARTITIONS * record_s
         told.append(task_s)
-        debt.owe(rows, rps, task_s)
         before, read = Pace(rows, task_s, 0.0, fixed_part(told, TASK_S), len(told) == 1), read + rows
-        now += task_s + debt.rows / rps
-        debt.pay(rps, debt.rows / rps)
+        spent_s = max(task_s, (rows - balance.rows) / rps)
+        balance.allow(rps, spent_s)
+        balance.read(rows)
+        balance.bound(rps, 0, 10**9, saves=True)
+        now += spent_s
     assert read <= rps * now + PARTITIONS
     assert rows >= max(0.9 * min(rps * SAVE_S, PARTITIONS * TASK_S / record_s) - 1, PARTITIONS)
+
+
+@given(st.floats(5, 500), st.lists(st.floats(0, 5), min_size=30, max_size=30))
+def test_a_replay_whose_batches_wait_comes_to_its_rate_all_the_same(rps, waits_s):
+    """Of batches of short tasks, each of which waits for a pause once the rate allows it."""
+    balance, before, now, read = Balance(), Pace(1_000, 0.1, tasks=100), 0.0, 0
+    for wait_s in waits_s:
+        balance.allow(rps, wait_s)
+        balance.bound(rps, 32, 10**9, saves=True)
+        rows = rows_per_batch(rps, before, TASK_S, PARTITIONS, saved=balance.rows)
+        ahead_s = (rows - balance.rows) / rps  # until the next one may begin
+        balance.allow(rps, ahead_s)
+        balance.read(rows)
+        before, now, read = before._replace(rows=rows), now + wait_s + ahead_s, read + rows
+    assert read == pytest.approx(rps * now, rel=0.02, abs=2 * len(waits_s))
 
 
 @pytest.mark.parametrize(
@@ -112,11 +141,11 @@ def test_over_many_batches_the_rate_is_kept_and_batches_are_few(rps, record_s, o
 )
 def test_at_the_end_of_a_range_no_debt_takes_longer_than_an_interval(rps, left, most, wait_s):
     """A rate of what is left over ten seconds: two records were left, and a debt of 32 was paid off by 0.2/s."""
-    assert most_owed(rps, 32, left) == pytest.approx(most)
-    debt = Debt(1000.0)
-    debt.forgive(most_owed(rps, 32, left))
-    debt.pay(rps, wait_s)
-    assert debt.rows == pytest.approx(0, abs=1e-9)
+    balance = Balance(-1000.0)
+    balance.bound(rps, 32, left, saves=True)
+    assert balance.rows == pytest.approx(-most)
+    balance.allow(rps, wait_s)
+    assert balance.rows == pytest.approx(0, abs=1e-9)
 
 
 def test_what_a_replay_comes_to_is_what_its_newest_batches_read_of_what_the_rate_allowed():
