@@ -122,7 +122,7 @@ class Balance:
     """What the rate has allowed a replay and what it has read of that.
 
     What is allowed while a batch waits, for a pause between live batches or for the driver, is saved: the next one
-    reads it, too. Else a replay came to four fifths of its rate.
+    reads it, too. Else a replay came to nine tenths of its rate on a steady load.
 
     Attributes:
         rows: records that are saved; below 0 what was read before the rate allowed it: until then none are read.
