@@ -19,8 +19,9 @@ from models.policy.live.held_forecast import begins_too_late
 from models.policy.live.memory import Memory
 from models.policy.live.plan import Plan, make_plan
 from models.policy.planners.delay import with_delay
+from models.policy.received.arrival_rate import rate_of_seconds
 from models.policy.received.observation import Observation
-from models.policy.received.outlook import Moment, Outlook, make_outlook
+from models.policy.received.outlook import SMOOTH_S, Moment, Outlook, make_outlook
 from models.policy.received.peak_calibrator import PeakCalibrator
 
 FIRST_LOOK_S = 1.0  # seconds taken as passed at the first evaluation
@@ -68,12 +69,13 @@ def evaluate(
     executors = memory.executors - _lent(memory, memory.executors, contract)
     target = _target(memory, executors, now, contract)
     batches, batch_s = close_look(memory.batches, memory.lag_records)
-    arrival_rps = sum(memory.arrivals) / len(memory.arrivals)
+    newest = memory.arrivals[-int(SMOOTH_S) :]
+    arrival_rps = rate_of_seconds(memory.arrivals, int(SMOOTH_S))
     waiting = float(backlog(arrival_rps, memory.lag_records, contract.batch_s))
     read = memory.account.newest  # what waits is younger than the oldest record of the newest batch
     most_s = math.inf if read is None else max(now - read[1], 0.0)
     behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s, most_s)
-    resting = arrival_rps == 0 and memory.lag_records == 0
+    resting = not any(newest) and memory.lag_records == 0
     tasks = memory.ceiling(contract)
     since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
     if resting:

@@ -20,6 +20,7 @@ from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
 from models.policy.live.beside_start import is_beside_start
 from models.policy.live.learned_lead import LearnedLead, no_room
 from models.policy.live.standing import Standing
+from models.policy.received.arrival_rate import SPANS
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.past import Past, add_interval
 from models.policy.replays.kept import ReplayControl, with_latency, with_progress, without_unsaid
@@ -31,7 +32,7 @@ class Memory:
 
     Attributes:
         model: the batch time as learned so far.
-        arrivals, past: records/s of the last few seconds, oldest first; running totals of the last quarter of an hour.
+        arrivals, past: records/s of the newest seconds, oldest first; running totals of the last quarter of an hour.
         lag_records, executors, tasks: as the newest metrics that tell them have them; `tasks` of the heavy stage.
         target, changed_at, raised_at: executors last asked for, when that last changed, and when it last rose.
         metric_at, metric_time: wall time of the newest metrics record, and the job time at its end.
@@ -157,7 +158,7 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)
     return replace(
         memory,
-        arrivals=(*memory.arrivals, sample["arrival_rps"])[-int(SMOOTH_S) :],
+        arrivals=(*memory.arrivals, sample["arrival_rps"])[-SPANS[-1] * int(SMOOTH_S) :],
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),
         # Before its first batch a query that was started again has all the backlog that it left.
         lag_records=memory.lag_records if sample["lag_records"] is None else sample["lag_records"],

@@ -18,7 +18,7 @@ from models.policy.received.peaks import LEVELS as PEAK_LEVELS
 from models.policy.received.peaks import TRENDS_S, Moments
 
 SMOOTH_S = 3.0
-"""Seconds of arrivals that are averaged: long enough for Poisson noise, short against the lead."""
+"""Shortest time over which arrivals are averaged, seconds: short against the lead."""
 MEMORY_STEPS = 1.0
 """Forecast steps after which a share of 1/e of the forecast's present error is left."""
 
@@ -59,7 +59,7 @@ class Moment:
         now: epoch seconds.
         job_now: the job's own time, seconds.
         scale: job seconds per wall second.
-        arrival_rps: records/s of the last seconds.
+        arrival_rps: records/s that arrive (`arrival_rate`).
         past: what arrived before.
         refuted: whether forecasts are refuted: nothing has come of the load that they said was sure.
     """

@@ -11,6 +11,7 @@ from models.policy.core.batches import measure_shares
 from models.policy.core.capacity import Capacity, Floats, Integers
 from models.policy.core.policy import Policy, decide
 from models.policy.core.view import LoadAhead, View
+from models.policy.received.arrival_rate import SPANS, steady_rate
 from models.twin.sim import kernel
 from models.twin.sim.actuate import retarget
 from models.twin.sim.given import Foresight, Load, Looks
@@ -133,7 +134,6 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
         ahead: the forecast that the policy receives; None for none.
     """
     x, facts, table = state.x, jobs.facts, state.table
-    start = max(now - looks.smooth_s, 0)
     so_far = load.arrived[load.row, now]
     lag, new = so_far - x["done"], so_far if now else load.arrived[load.row, 1]
     known = table[:, KNOWN] = measure_shares(table[:, SUMS], table[:, KNOWN], x["ended_at"] > -np.inf, lag)
@@ -142,7 +142,7 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
     late_s, x["read"] = np.maximum(x["over"] - x["read"], 0.0), x["over"]
     return View(
         now_s=float(now), since_s=since_s, late_s=late_s, counted_s=counted_s,
-        arrival_rps=(new - load.arrived[load.row, start]) / max(now - start, 1),
+        arrival_rps=_arrival_rate(load, new, now, looks.smooth_s),
         lag_records=lag, processed_rps=known[:, 0], busy=known[:, 1], busiest=known[:, 1], in_batch=known[:, 2],
         batch_s=np.where(x["batches"] > 0, x["batch_s"] / np.maximum(x["batches"], 1), np.nan),
         executors=x["executors"].copy(), starting=x["waiting"].copy(), leaving=x["leaving"].copy(),
@@ -150,6 +150,13 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
         since_raise_s=np.minimum(now - x["raised_at"], 1e6), least=facts["least"], most=facts["most"],
         capacity=Capacity(jobs.worth, x["overhead_s"].copy(), x["per_record_s"].copy(), looks.batch_s), ahead=ahead,
     )  # fmt: skip
+
+
+def _arrival_rate(load: Load, new: Floats, now: int, smooth_s: int) -> Floats:
+    """(runs,) records/s that arrive at second `now`, by which `new` have come."""
+    starts = [max(now - span * smooth_s, 0) for span in SPANS]
+    means = [(new - load.arrived[load.row, start]) / max(now - start, 1) for start in starts]
+    return steady_rate(means, smooth_s)
 
 
 def begin_to_count(state: SimState, load: Load, now: int) -> None:
