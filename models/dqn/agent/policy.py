@@ -8,6 +8,7 @@ from functools import partial
 from typing import ClassVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from configs.contract import Contract
 from configs.errors import SettingsError
@@ -38,9 +39,10 @@ class Dqn:
     """A DQN policy inside fixed bounds: the agent adjusts what `mpc` advises at the same price.
 
     Double dueling DQN after Pa-Stream's Algorithm 1, with the forecast in its state. The target stays within the job's
-    bounds and within `actions.REACH` of the advice (or as near to it as a move gets), and is never below what the
-    observed rate needs. Where the observation is outside of what it was trained on, the baseline decides, with
-    `Why.UNFAMILIAR`. It decides every `pace_s`; between two decisions only the observed rate raises the target.
+    bounds and within `actions.REACH` of the advice (or as near to it as a move gets), and is raised to what the
+    observed rate needs. Where executors start in turns, every raise is made in the baseline's turns. Where the
+    observation is outside of what it was trained on, the baseline decides, with `Why.UNFAMILIAR`. It decides every
+    `pace_s`; between two decisions only the observed rate raises the target.
 
     Attributes:
         agent: what was learned.
@@ -115,10 +117,9 @@ class Dqn:
         )
         memory, bottom, passed = dict(memory), least_executors(view, baseline.busy), view.now_s - memory["dqn_at"][0]
         if passed < self.pace_s - _LATE_S:
-            unsaid = np.full(view.runs, np.nan)
-            return memory, Choice(
-                np.maximum(view.target, bottom), why_flags(backlog=view.target < bottom), bottom, unsaid
-            )
+            target, waits = _in_turns(baseline, view, np.maximum(view.target, bottom))
+            why = why_flags(backlog=view.target < bottom, turn=waits)
+            return memory, Choice(target, why, bottom, np.full(view.runs, np.nan))
         pace_s = min(max(passed, self.pace_s), _SLOWEST * self.pace_s) if np.isfinite(passed) else self.pace_s
         advised, advice = advise(baseline, _part(memory, "plan_"), view)
         facts = JobFacts(self.lead_s, self.latency_s, price, pace_s)
@@ -127,15 +128,26 @@ class Dqn:
         mask = moves_near_advice(allowed_moves(view.target, view.least, view.most), view.target, advice)
         moves = self.agent.choose_moves(seen, price, mask, nearest_move(mask, view.target, advice.target), self.margin)
         strange = self.agent.familiar.is_unfamiliar(seen.astype(float))
-        target = np.where(strange, np.maximum(advice.target, bottom), apply_moves(view, moves, bottom))
+        wanted = np.where(strange, np.maximum(advice.target, bottom), apply_moves(view, moves, bottom))
+        target, waits = _in_turns(baseline, view, wanted)
         ahead = (target > view.target) & (bottom <= view.target) & (seen[:, _HEARD] > 0)
-        why = np.where(strange, advice.why, 0) | why_flags(unfamiliar=strange, forecast=ahead)
+        why = np.where(strange, advice.why, 0) | why_flags(unfamiliar=strange, forecast=ahead, turn=waits)
         return memory, Choice(target, why, bottom, advice.plan)
 
 
 def maker(agent: DqnModel) -> Callable[[str, Contract], Dqn]:
     """Return a function that builds the policy from a name and a contract, as the catalogue takes what was learned."""
     return partial(Dqn.of, learned=agent)
+
+
+def _in_turns(baseline: Mpc, view: View, wanted: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+    """(runs,) what to ask for on the way to `wanted`, a rise in the baseline's turns; (runs,) whether it waits for one.
+
+    The advice has had its turn, but neither the agent's move beyond it nor the floor.
+    """
+    rises = wanted > view.target
+    begun = baseline.raise_towards(view, np.maximum(wanted, view.target))
+    return np.where(rises, begun, wanted), rises & (begun <= view.target)
 
 
 def _part(memory: Memory, begins: str) -> Memory:

@@ -165,6 +165,32 @@ def test_between_two_decisions_only_the_floor_moves_the_target() -> None:
     assert (decide(policy, memory, raised)[1].target >= first.target - 1).all()
 
 
+def test_executors_start_in_the_turns_of_the_contract_whoever_asks_for_them() -> None:
+    """Two executors, the rate needs 8, one may start at once: 3, and 4 when a start is over, as `mpc` would."""
+    planning = CONTRACT.planning.model_copy(update={"max_step_up": 1})
+    one_by_one = CONTRACT.model_copy(update={"planning": planning})
+    bold = MOVES.index(4)
+    narrow = WIDE._replace(high=np.where(np.array(FEATURES) == "lag_s", -3.0, 4.0))
+    seen = view(1, now_s=1000.0, least=np.ones(1), most=np.full(1, 30.0), ahead=None, lag_records=np.zeros(1))
+    seen = replace(seen, target=np.full(1, 2.0), executors=np.full(1, 2.0), starting=np.zeros(1), leaving=np.zeros(1))
+    seen = replace(seen, since_raise_s=np.full(1, np.inf))
+    for made in (agent(bold), replace(agent(bold), familiar=narrow)):
+        policy = Dqn.of("dqn", one_by_one, made)
+        busy = replace(policy.baseline, violation_cost=violation_cost_at(10.0)).busy
+        rising = replace(seen, arrival_rps=seen.capacity.sustained_rps(np.full(1, 8.0)) * busy * 0.99)
+        assert least_executors(rising, busy).tolist() == [8]
+        memory, first = decide(policy, policy.fresh(1), rising)
+        assert first.target.tolist() == [3]
+        begun = replace(rising, target=first.target, starting=np.ones(1))
+        for later_s in (0.5, 1.0):  # between two decisions, and at one
+            soon = replace(begun, now_s=1000.0 + later_s * policy.pace_s, since_raise_s=np.full(1, 1.0))
+            waits = decide(policy, memory, soon)[1]
+            assert waits.target.tolist() == [3] and (waits.why & Why.TURN > 0).all()
+            over = replace(soon, executors=np.full(1, 3.0), starting=np.zeros(1))
+            over = replace(over, since_raise_s=np.full(1, policy.lead_s))
+            assert decide(policy, memory, over)[1].target.tolist() == [4]
+
+
 def test_what_it_was_not_trained_on_is_left_to_the_adviser() -> None:
     narrow = WIDE._replace(high=np.where(np.array(FEATURES) == "lag_s", 0.5, 4.0))
     policy = Dqn.of("dqn", CONTRACT, replace(agent(5), familiar=narrow))
