@@ -31,7 +31,7 @@ class Alternatives(NamedTuple):
         fixed: the smallest number of executors that keeps the promise.
         fixed_executor_s: what they take.
         reactive_executor_s: `reactive`, steered by the same promise, whether it keeps it or not.
-        reactive_late: share of the seconds that it is late.
+        reactive_late: share of the seconds of production that it is late.
         clairvoyant_executor_s: the least that any plan takes which knows the whole load.
     """
 
@@ -44,6 +44,8 @@ class Alternatives(NamedTuple):
 
 def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats, start: float | None = None) -> Alternatives:
     """Serve a load in a job's twin by every fixed number of executors, by `reactive`, and by the best plan there is.
+
+    All are judged as the promise counts: by the seconds in which anything was produced.
 
     Args:
         job: the twin, fitted; its query is taken for warm.
@@ -60,7 +62,8 @@ def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats, start:
     kept = [(int(n), paid) for n, (paid, late) in zip(numbers, fixed, strict=True) if late <= contract.error_budget]
     paid, late = _served(job, contract, arrived, looks, build_steered("reactive", contract, start))
     jobs, load = stack([job], Belief.of(contract.planning)), Load(arrived[None], np.zeros(1, np.int64))
-    seeds, budget = np.zeros(1, np.int64), np.array([contract.error_budget])
+    # A plan takes its budget as a share of all seconds.
+    seeds, budget = np.zeros(1, np.int64), contract.error_budget * load.produced_s(0, load.seconds) / load.seconds
     least, least_late = _cost(jobs, load, plan_clairvoyantly(jobs, load, looks, seeds, budget), looks, seeds)
     number, steady = kept[0] if kept else (None, None)
     return Alternatives(number, steady, paid, late, least if least_late <= contract.error_budget else None)
@@ -102,10 +105,11 @@ def _served(job: TwinJob, contract: Contract, arrived: Floats, looks: Looks, pol
 
 
 def _cost(jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers) -> tuple[float, float]:
-    """Mean executor-seconds from registration on, and share of late seconds, of runs that are looked at each second."""
+    """Mean executor-seconds from registration on, and share of late seconds of production, if looked at each second."""
     counted = Registering(policy, np.zeros(len(seeds)))
     outcome = simulate(jobs, load, counted, looks, seeds)
-    return float(counted.executor_s.mean()), float(outcome.violation.mean())
+    late = outcome.violation * load.seconds / np.maximum(load.produced_s(0, load.seconds), 1.0)
+    return float(counted.executor_s.mean()), float(late.mean())
 
 
 def _always(contract: Contract, executors: int) -> Policy:

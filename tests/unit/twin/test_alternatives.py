@@ -39,6 +39,16 @@ def test_a_load_with_two_peaks_is_cheapest_for_who_knows_it():
     assert found.clairvoyant_executor_s < found.reactive_executor_s * (1 if found.reactive_late <= 0.05 else 2)
 
 
+def test_all_are_judged_by_the_seconds_of_production_as_the_run_is():
+    """15 s of 90 records/s a minute: one executor is late in 50 seconds of 600, which is a third of the 150 that count.
+
+    `reactive` is late in 9 of them. One executor alone takes 600, and the plan is allowed 15 late seconds, not 60.
+    """
+    found = price_alternatives(JOB, contract(0.1), arrived(np.tile([90.0] * 15 + [0.0] * 45, 10)))
+    assert found.fixed == 2 and found.reactive_late == pytest.approx(0.06)
+    assert found.clairvoyant_executor_s is not None and found.clairvoyant_executor_s > 605
+
+
 def test_where_no_number_carries_the_load_none_is_named():
     found = price_alternatives(JOB, contract(), arrived(np.full(200, 900.0)))
     assert found.fixed is None and found.fixed_executor_s is None and found.clairvoyant_executor_s is None

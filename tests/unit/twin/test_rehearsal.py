@@ -8,6 +8,7 @@ from models.forecast.baselines.linear import fit_linear
 from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
+from models.twin.experiment import rehearsal
 from models.twin.experiment.foresight import LEVELS
 from models.twin.experiment.rehearsal import find_starts, knob_within
 from models.twin.experiment.setup import Setup
@@ -49,6 +50,15 @@ def test_a_looser_promise_begins_more_leniently_and_the_same_past_says_the_same(
     assert loose["mpc"].knob < tight["mpc"].knob and loose["mpc"].hours < tight["mpc"].hours
     assert "reactive" not in tight or loose["reactive"].knob > tight["reactive"].knob
     assert 24 <= loose["mpc"].hours <= 24 * 8  # a day, one to eight executors
+
+
+def test_the_budget_of_a_load_that_rests_is_of_its_seconds_of_production(monkeypatch):
+    """Half of 5 % of the seconds of production, which are half of all."""
+    allowed = []
+    monkeypatch.setattr(rehearsal, "knob_within", lambda ladder, late, share: allowed.append(share))
+    day = np.where(np.arange(48) < 24, 60.0, 0.0)
+    assert find_starts(Naive(TASK), Series(0.0, STEP_S, np.tile(day, 3)), setup(0.05)) == {}
+    assert allowed and allowed == pytest.approx([0.0125] * len(allowed), rel=0.03)
 
 
 def test_nothing_is_found_where_the_past_tells_nothing():
