@@ -196,14 +196,14 @@ def judge_agent(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Ver
     """Decide whether an agent may be promoted: surely as cheap as asked beside each rival, at equal violation.
 
     Args:
-        cost: its executor-hours; NaN, where it violates more than allowed, is rejected.
+        cost: its executor-hours at the price at which it serves; NaN, where it violates more than allowed, is rejected.
         rivals: of `select_rivals`; without any that has a cost it is promoted, beside an infinite bound rejected.
         allowed: the compared violation, for the reason's text.
     """
-    said = f"rejected: at {allowed:.3g} of the seconds over the target it has no setting that keeps to it"
+    said = f"rejected: at the price at which it would serve, more than {allowed:.3g} of the seconds are over the target"
     if math.isnan(cost):
         return Verdict(False, said)
     for name, rival in rivals.items():
         if rival.ratio_bound == math.inf:
-            return Verdict(False, f"{said} with every seed with which {name} has one")
+            return Verdict(False, f"{said} with a seed with which {name} keeps to it")
     return decide_promotion(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

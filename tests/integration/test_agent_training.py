@@ -120,7 +120,7 @@ def test_a_rival_that_keeps_to_it_with_most_seeds_but_not_in_the_mean_counts_in_
     results = {"dqn": swept(10.0, agents_late), "champion": swept(5.0, (0.001, 0.001, 0.001, 0.5))}
     job = f"champion-beside-{np.mean(agents_late)}"
     with agents.run(job, "made up") as run:
-        said = challenge._judge(run, TraceResult(None, results), 0.01, 0.03)
+        said = challenge._judge(run, TraceResult(None, results), 0.01, 0.03, dict.fromkeys(results, 1.0))
         version = agents.register(run, job, drawn_agent(1), "", {})
         run.parameters({"gain": 0.03})
         run.tags({"challenger": version, "champion": ""})

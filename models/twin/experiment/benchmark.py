@@ -166,7 +166,7 @@ def compare_contenders(
         return lambda share: report_share((done + share) / (2 + len(more)))
 
     trials = [
-        Trial(one, Sweep(test, sweep.setting, np.concatenate([sweep.knobs, _usual_setting(one)])))
+        Trial(one, Sweep(test, sweep.setting, np.concatenate([sweep.knobs, _usual_setting(one), one.beside])))
         for one, tuned in zip(
             contenders, tune(contenders, [case.tuning for case in judged], swept, report(0)), strict=True
         )

@@ -73,6 +73,7 @@ class Contender:
         learned: what the policy needs beside a contract, such as an agent; a timetable is learned from each trace
             instead.
         swept: field that is swept in place of the policy's knob, and its values; None: the knob.
+        beside: values of the knob that run on the test part beside those chosen, as the one with which it serves.
     """
 
     name: str
@@ -82,6 +83,7 @@ class Contender:
     axes: tuple[Axis, ...] = ()
     learned: Any = None
     swept: tuple[str, tuple[float, ...]] | None = None
+    beside: tuple[float, ...] = ()
 
     def knob_values(self, contract: Contract) -> tuple[float, ...]:
         """Return the values that are swept at first; SettingsError for an unknown policy."""

@@ -55,6 +55,28 @@ class TraceResult:
         result = self.results[name]
         return np.array([least_cost_at(v, h, allowed) for v, h in zip(result.violation.T, result.hours.T, strict=True)])
 
+    def hours_with(self, name: str, knob: float, allowed: float) -> float:
+        """Return a policy's mean executor-hours with the tried knob value nearest to `knob`; NaN if it violates more.
+
+        Raises:
+            KeyError: no policy of that name took part.
+        """
+        at = self._nearest(name, knob)
+        violation, hours = self.results[name].means
+        return float(hours[at]) if violation[at] <= allowed else math.nan
+
+    def seeds_with(self, name: str, knob: float, allowed: float) -> Floats:
+        """Return (seeds,) executor-hours of a policy at the tried knob value nearest to `knob`; NaN if it is later.
+
+        Raises:
+            KeyError: no policy of that name took part.
+        """
+        result, at = self.results[name], self._nearest(name, knob)
+        return np.where(result.violation[at] <= allowed, result.hours[at], np.nan)
+
+    def _nearest(self, name: str, knob: float) -> int:
+        return int(np.argmin(np.abs(self.results[name].knobs - knob)))
+
     def between(self, name: str, allowed: float) -> tuple[float, float]:
         """Return the lowest and the highest of `seeds_at`, without NaN; both NaN where no seed has a cost.
 
@@ -108,7 +130,7 @@ class TraceResult:
         knob, result = entry(name).usual_setting, self.results[name]
         if knob is None:
             return None
-        at = int(np.argmin(np.abs(result.knobs - knob)))
+        at = self._nearest(name, knob)
         violation, hours = (float(mean[at]) for mean in result.means)
         theirs = {rival: self.hours_at(rival, max(violation, AS_GOOD_AS_NONE)) for rival in rivals}
         return {"knob": knob, "executor_hours": hours, "violation": violation, "others": theirs}

@@ -11,13 +11,14 @@ from configs.sections import AgentTraining
 from models.dqn.agent.model import DqnModel
 from models.dqn.evaluation import AGENT, comparison_level, judge_agent, select_rivals
 from models.dqn.learner.settings import FINE, TrainingLength
+from models.policy.core.capacity import Floats
 from models.twin.experiment.results import TraceResult
 from pipelines.backtest.load import NamedLoad
 from pipelines.backtest.report import backtest_to_json
 from pipelines.figures.written import find_commit
 from pipelines.registry import CHALLENGER, AgentRegistry, TrackedRun
 from pipelines.train.agent.card import agent_card, plot_frontiers, plot_learning
-from pipelines.train.agent.training_set import TrainingSet, compare_policies
+from pipelines.train.agent.training_set import TrainingSet, compare_policies, serving_knobs
 from pipelines.train.promotion import load_champion
 
 LOOKS = 12
@@ -43,7 +44,7 @@ def challenge(
     result = compare_policies(training_set, agent, champion, training)
     agent = with_chosen_margin(agent, result)
     allowed = comparison_level(result.hours_at, training_set.contract.error_budget)
-    reason = _judge(run, result, allowed, training.gain)
+    reason = _judge(run, result, allowed, training.gain, serving_knobs(training_set.contract, agent, champion))
     _keep(run, training_set, curves, result, allowed)
     card = agent_card(agent, training_set, result, allowed, reason, run.id, find_commit(), remark)
     run.text(card, "card.md")
@@ -52,10 +53,20 @@ def challenge(
     return f"challenger version {challenger}. {reason}. {remark}".strip()
 
 
-def _judge(run: TrackedRun, result: TraceResult, allowed: float, gain: float) -> str:
-    """Judge the agent at an allowed share of late seconds, and keep by what, for `decide_on_challenger`; says why."""
+def _judge(run: TrackedRun, result: TraceResult, allowed: float, gain: float, serving: dict[str, float]) -> str:
+    """Judge the agent at an allowed share of late seconds, and keep by what, for `decide_on_challenger`; says why.
+
+    Agents are judged with the knob with which they serve (`serving`), which nothing corrects later; a promise steers
+    their rivals.
+    """
+
+    def seeds(name: str) -> Floats:
+        knob = serving.get(name)
+        return result.seeds_at(name, allowed) if knob is None else result.seeds_with(name, knob, allowed)
+
     costs = {name: swept.hours_at(allowed) for name, swept in result.results.items()}
-    rivals = select_rivals(lambda name: result.seeds_at(name, allowed), result.results, gain)
+    costs |= {name: result.hours_with(name, knob, allowed) for name, knob in serving.items()}
+    rivals = select_rivals(seeds, result.results, gain)
     costs |= {name: one.cost for name, one in rivals.items()}  # a rival may keep to it with most seeds, not in the mean
     run.metrics({"gate.violation": allowed})
     run.metrics({f"gate.{name}": one.ratio_bound for name, one in rivals.items() if math.isfinite(one.ratio_bound)})

@@ -11,7 +11,7 @@ from configs.contract import Contract, load_contract
 from configs.sections import AgentTraining
 from configs.settings import Settings
 from models.dqn.agent.model import DqnModel
-from models.dqn.agent.policy import maker
+from models.dqn.agent.policy import Dqn, maker
 from models.dqn.environment.recorded import with_forecasts
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.dqn.evaluation import AGENT, CHAMPION
@@ -111,14 +111,32 @@ def loads_of_others(settings: Settings, job: str) -> list[ShippedSeries]:
     return list({cell.name: cell for cell in sorted(others, key=lambda cell: -cell.step_s)}.values())
 
 
+def serving_knobs(contract: Contract, agent: DqnModel, champion: DqnModel | None) -> dict[str, float]:
+    """Return the knobs (log10 of the price of a second over the target) with which agents would serve a contract.
+
+    Args:
+        contract: whose error budget chooses the price.
+        agent: the challenger.
+        champion: the agent that serves; None: left out.
+
+    Returns:
+        By name, `AGENT` and `CHAMPION`.
+
+    Raises:
+        AgentError: one was never tried at any price.
+    """
+    both = {AGENT: agent} if champion is None else {AGENT: agent, CHAMPION: champion}
+    return {name: float(np.max(Dqn.of(name, contract, one).violation_cost)) for name, one in both.items()}
+
+
 def compare_policies(
     training_set: TrainingSet, agent: DqnModel, champion: DqnModel | None, training: AgentTraining
 ) -> TraceResult:
     """Run all policies in the twin (simulator of the job), each over a range of its one tuned parameter.
 
     They run on the newest fifth of the load, at most 5 days of the job's clock, with the hyper-parameters of the job's
-    contract; how rarely an agent departs from advice is chosen on the part before it, at most 4 days. Blocks for
-    minutes to hours.
+    contract; how rarely an agent departs from advice is chosen on the part before it, at most 4 days. Agents run at the
+    price at which they would serve, too. Blocks for minutes to hours.
 
     Args:
         training_set: the job, its load and its twin.
@@ -137,5 +155,7 @@ def compare_policies(
     if champion is not None:
         # What is chosen for the agent on the first part is chosen for the champion too, or it would lose to itself.
         found += [replace(one, name=CHAMPION, learned=maker(champion)) for one in found if one.name == AGENT]
+    knobs = serving_knobs(training_set.contract, agent, champion)
+    found = [replace(one, beside=(knobs[one.name],)) if one.name in knobs else one for one in found]
     case = BenchmarkCase(job, series, forecast_trace(job, series, setup))
     return run_benchmark([case], setup, found, Effort(training.knobs, training.seeds))[0]

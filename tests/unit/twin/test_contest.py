@@ -192,6 +192,8 @@ def test_two_knob_values_are_enough():
     case = BenchmarkCase("toy", SERIES, forecast_trace("toy", SERIES, TERMS, ("last_value",)))
     found = run_benchmark([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, oracle=False))
     assert len(set(found[0].results["static"].knobs.tolist())) == 2
+    also = Contender("static", "static", beside=(3.5,))
+    assert 3.5 in run_benchmark([case], TERMS, [also], Effort(2, 1, oracle=False))[0].results["static"].knobs
 
 
 @pytest.mark.parametrize("hours", [0.5, 2, 6])
