@@ -8,13 +8,14 @@ from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from models.dqn.environment.synthetic_loads import RecordedLoad
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import IssuedForecasts, issue_forecasts, steps_per_forecast_step
-from models.twin.experiment.peak_training import LEAST_S, learn_peaks, recent_rates
+from models.twin.experiment.peak_training import LEAST_S, learn_peaks, recent_rates, unknown_seconds
 from models.twin.sim.arrivals import fill_gaps, rates_per_second, running_totals
 from models.twin.sim.given import Looks
 
@@ -37,11 +38,13 @@ class Recorded(RecordedLoad):
         forecasts: forecasts from some step on, scaled so that the 99.9 % quantile of `values` is 3000 records/s.
         begins_s: epoch seconds of the first value.
         span: steps [first, last) from which pieces are drawn; None: from `split` to the end.
+        missing: (T,) whether a value fills a gap, so that no peaks are learned there; None: none does.
     """
 
     forecasts: IssuedForecasts
     begins_s: float
     span: tuple[int, int] | None = None
+    missing: NDArray[np.bool_] | None = None
     _peaks: dict[tuple[float, float, int], tuple[Peaks, ...] | None] = field(default_factory=dict)
 
     @cached_property
@@ -90,7 +93,9 @@ class Recorded(RecordedLoad):
         key = lead_s, hold_s, smooth_s
         if key not in self._peaks:
             past = rates_per_second(self.rps[: self.split], self.step_s)
-            self._peaks[key] = learn_peaks(self.forecasts, past, self.begins_s, (lead_s, hold_s), smooth_s, 0, MOMENTS)
+            gone = None if self.missing is None else unknown_seconds(self.missing[: self.split], self.step_s, len(past))
+            how = past, self.begins_s, (lead_s, hold_s), smooth_s, 0, MOMENTS, gone
+            self._peaks[key] = learn_peaks(self.forecasts, *how)
         return self._peaks[key]
 
 
@@ -133,7 +138,7 @@ def with_forecasts(series: Series, reach_s: float, speed: float = 1.0) -> Record
     forecasts = issue_forecasts("blend", series, first, steps_per_forecast_step(step_s, reach_s)).scaled(
         _factor(values), speed
     )
-    return Recorded(values, step_s, forecasts, series.start / speed)
+    return Recorded(values, step_s, forecasts, series.start / speed, missing=np.isnan(series.values))
 
 
 def with_peaks(known: Sequence[Recorded], lead_s: float, looks: Looks) -> list[tuple[Recorded, tuple[Peaks, ...]]]:

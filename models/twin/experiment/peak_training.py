@@ -78,6 +78,11 @@ def learn_peaks(
     return fit_peaks(known, soon, peaks[0]), fit_peaks(known, then, peaks[1])
 
 
+def unknown_seconds(missing: NDArray[np.bool_], step_s: float, seconds: int) -> NDArray[np.bool_]:
+    """Return (seconds,) whether the step of each second is one of (N,) missing steps, of `step_s` seconds."""
+    return missing[(np.arange(seconds) / step_s).astype(np.int64)]
+
+
 def _noisy_totals(rate: Floats, since: int, seed: int) -> Floats:
     """(T − since + 1,) noisy records before each second from one on, part by part: a past may last for years."""
     chance, totals = np.random.default_rng(seed), np.zeros(1)
@@ -118,7 +123,7 @@ def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning,
     older = Series(series.start, series.step_s, series.values[:first])
     said = issue_stepwise(forecaster, older, series.values[first:]).scaled(1.0, scale)
     rate = rates_per_second(fill_gaps(series.values)[first:], said.step_s)
-    unknown = np.isnan(series.values[first:])[(np.arange(len(rate)) / said.step_s).astype(np.int64)]
+    unknown = unknown_seconds(np.isnan(series.values[first:]), said.step_s, len(rate))
     times_s = planning.lead_s, planning.hold_s
     both = learn_peaks(said, rate, said.begins_s, times_s, int(SMOOTH_S), 0, unknown=unknown)
     return None if both is None else PeakCalibrator(both[0], both[1], planning.lead_s, planning.hold_s, scale)

@@ -14,7 +14,7 @@ from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
 from models.policy.received.peaks import TRENDS_S, Moments, Peaks
 from models.twin.experiment.foresight import IssuedForecasts, unless_refuted
-from models.twin.experiment.peak_training import DAYS, learn_peaks, recent_rates
+from models.twin.experiment.peak_training import DAYS, learn_peaks, recent_rates, unknown_seconds
 from models.twin.experiment.setup import Setup
 from models.twin.sim.arrivals import draw_arrivals, fill_gaps, rates_per_second
 from models.twin.sim.job import ShortLoadError, TwinError
@@ -37,7 +37,7 @@ class Scenario:
         after: (A,) the same after the end, as far as needed and as the trace goes.
         arrived: (S, T + 1) records before each second, a row per seed.
         past: the trace before it, records/s.
-        newest: its newest two weeks, gaps filled, from which peaks are learned.
+        newest: its newest two weeks, from which peaks are learned.
         issued: forecasts by forecaster, records/s.
         peaks: how peaks are forecast, learned from the past, by forecaster; without those whose past is too short.
     """
@@ -190,7 +190,7 @@ def build_scenario(
     past = Series(start, step, series.values[: steps.start] * factor)
     issued = {forecaster: one.scaled(factor, setup.speed) for forecaster, one in (said or {}).items()}
     since = max(steps.start - math.ceil((DAYS * DAY_S + TRENDS_S[-1] + setup.looks.smooth_s) / step), 0)
-    newest = Series(start + since * step, step, values[since : steps.start])
+    newest = Series(start + since * step, step, past.values[since:])
     known = _learned(issued, newest, setup, setup.planned_s[0], seeds.start)
     peaks = {of: one for of, one in known.items() if one is not None}
     return Scenario(name, setup, past.end - warm_s, warm_s, rate, after, arrived, past, newest, issued, peaks)
@@ -199,9 +199,11 @@ def build_scenario(
 def _learned(
     issued: dict[str, IssuedForecasts], newest: Series, setup: Setup, lead_s: float, seed: int
 ) -> dict[str, tuple[Peaks, ...] | None]:
-    before = rates_per_second(newest.values, newest.step_s) if issued and len(newest) > 1 else np.zeros(0)
+    missing = np.isnan(newest.values)
+    before = rates_per_second(newest.values, newest.step_s) if issued and (~missing).sum() > 1 else np.zeros(0)
+    unknown = unknown_seconds(missing, newest.step_s, len(before))
     how = before, newest.start, (lead_s, setup.planned_s[1]), setup.looks.smooth_s, seed
-    return {of: learn_peaks(one, *how) for of, one in issued.items()}
+    return {of: learn_peaks(one, *how, unknown=unknown) for of, one in issued.items()}
 
 
 def first_forecast_step(series: Series, tune: range, setup: Setup) -> int:

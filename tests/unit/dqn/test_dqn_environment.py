@@ -17,6 +17,7 @@ from models.dqn.agent.actions import (
     reward_parts,
 )
 from models.dqn.agent.observation import FEATURES, decision_interval_s, executors_needed
+from models.dqn.environment import recorded
 from models.dqn.environment import synthetic_forecasts as foretold
 from models.dqn.environment.randomisation import draw_runs
 from models.dqn.environment.recorded import Recorded, draw_piece, with_forecasts, with_peaks
@@ -206,3 +207,15 @@ def test_a_recorded_load_is_heard_as_a_backtest_hears_it() -> None:
     peaks = np.array([rate[m + 600 : m + 631].max() for m in moments])
     assert (peaks <= found.heard[:, 1, -1]).mean() > 0.9
     assert np.abs(found.heard[:, 1, 0] / peaks - 1).mean() < 0.1
+
+
+def test_a_recorded_loads_peaks_are_learned_from_no_step_that_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[np.ndarray] = []
+    monkeypatch.setattr(recorded, "learn_peaks", lambda *how: asked.append(how[-1]))
+    values = np.where((np.arange(1728) >= 400) & (np.arange(1728) < 500), np.nan, 100.0)
+    one = with_forecasts(Series(0.0, 300.0, values), 630.0)
+    assert isinstance(one, Recorded)
+    for part in one.parted(0.25):
+        assert with_peaks([part], 600.0, Looks(15, 15, 4.0)) == []
+    gone = np.flatnonzero(asked[0])
+    assert (len(asked), len(asked[0]), gone[0], gone[-1], len(gone)) == (1, one.split * 300, 120_000, 149_999, 30_000)

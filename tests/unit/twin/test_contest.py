@@ -9,10 +9,11 @@ from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.choice import make_choice
 from models.policy.rules.fixed import Static
+from models.twin.experiment import scenario
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
 from models.twin.experiment.contenders import Contender, Setting, Sweep, Trial, make_contender, with_forecaster
 from models.twin.experiment.evaluation import run_sweeps, run_trials
-from models.twin.experiment.foresight import issue_forecasts
+from models.twin.experiment.foresight import LEVELS, IssuedForecasts, issue_forecasts
 from models.twin.experiment.lanes import _timetable, group_by_lane
 from models.twin.experiment.scenario import build_scenario, split_trace
 from models.twin.experiment.setup import Setup
@@ -27,6 +28,7 @@ pytestmark = pytest.mark.study
 STEP = 10.0
 SERIES = Series(0.0, STEP, 100 + 60 * np.sin(np.arange(360) / 30))  # an hour
 TERMS = Setup(lead_s=20.0)
+NOTHING_SAID = IssuedForecasts(np.full((10, 12, len(LEVELS)), np.nan), np.full(10, np.nan), STEP, 0.0)
 
 
 def made(series=SERIES, setup=TERMS, seeds=2, forecaster="last_value"):
@@ -186,6 +188,20 @@ def test_a_contest_is_of_a_query_that_is_warm():
     own, other = Setup(lead_s=2.5, job=fitted).twin_job, Setup(lead_s=60.0, job=fitted).twin_job
     assert own == replace(fitted, warmup=0.0)
     assert other.warmup == 0 and np.median(other.startup_s) == pytest.approx(60.0)
+
+
+def test_peaks_are_learned_from_no_step_that_is_missing(monkeypatch):
+    """Steps of 10 s, of which the second, third and seventh are unknown; the part that is judged begins after that.
+
+    The values that fill them lead to what comes after them, behind the seventh even to what is judged.
+    """
+    asked = []
+    monkeypatch.setattr(scenario, "learn_peaks", lambda *how, unknown: asked.append((how[1], unknown)))
+    values = np.array([5.0, np.nan, np.nan, 5.0, 5.0, 5.0, np.nan, 5.0, 9.0, 9.0])
+    build_scenario("toy", Series(0.0, STEP, values), range(7, 10), TERMS, range(1), {"last_value": NOTHING_SAID})
+    ((rate, unknown),) = asked
+    assert unknown.tolist() == np.repeat([False, True, True, False, False, False, True], 10).tolist()
+    assert len(rate) == 70 and np.ptp(rate) < 1e-6
 
 
 def test_two_knob_values_are_enough():
