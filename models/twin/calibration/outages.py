@@ -80,11 +80,11 @@ def measure_outages(seen: Recording) -> Outages:
         records/s meanwhile; workers after. Empty without such a change. And the median latency in seconds.
     """
     calm, changes = float(np.nanmedian(seen.latency_s)), seen.changes
-    rows, known = [], np.nan_to_num(seen.latency_s)
+    rows = []
     gaps = np.diff(changes, prepend=-ALONE_S, append=len(seen.rate) + ALONE_S)
     for at in changes[(np.minimum(gaps[:-1], gaps[1:]) >= ALONE_S) & (changes + ALONE_S <= len(seen.rate))]:
-        latency = known[at : at + ALONE_S]
-        peak = int(latency.argmax())
+        latency = seen.latency_s[at : at + ALONE_S]
+        peak = int(np.nan_to_num(latency).argmax())  # a second without a sample is neither the peak nor calm
         back = np.flatnonzero(latency[peak:] < 1.5 * calm)
         if latency[peak] > 2 * calm and len(back):
             rate = float(seen.rate[at : at + peak + int(back[0]) + 1].mean())

@@ -64,10 +64,10 @@ def cross_check_halves(recording: Recording) -> list[dict[str, Any]]:
 
     Returns:
         Two dicts: `checked_on` ("second" or "first"), `changes` of workers there, `alone` (single outages fitted to);
-        shares of seconds with latency over TARGET_S (2 s), 0..1: `measured`, and of the SEEDS (10) simulations the mean
-        `twin` and its standard deviation `twin_deviation`; `ratio`, twin ÷ measured; and what was fitted: `scaling`
-        (exponent of the workers), `per_worker_rps` (records/s), `down_s` (median restart, seconds), `rewind_s` (seconds
-        of load read again), `catch_up` (most, as a multiple of the load).
+        shares of the seconds with a sample that have a latency over TARGET_S (2 s), 0..1: `measured`, and of the SEEDS
+        (10) simulations the mean `twin` and its standard deviation `twin_deviation`; `ratio`, twin ÷ measured; and what
+        was fitted: `scaling` (exponent of the workers), `per_worker_rps` (records/s), `down_s` (median restart,
+        seconds), `rewind_s` (seconds of load read again), `catch_up` (most, as a multiple of the load).
 
     Raises:
         UnfinishedFitError: a half has no stretch of 120 s without a change, or under 10 changes that stand alone.
@@ -86,7 +86,8 @@ def cross_check_halves(recording: Recording) -> list[dict[str, Any]]:
             job, np.concatenate([[0.0], np.cumsum(checked_half.rate)]), changes.astype(float),
             checked_half.workers[changes].astype(np.int64), int(checked_half.workers[0]), np.arange(SEEDS), _STEP_S,
         )  # fmt: skip
-        shares = np.array([share_over_target(one, TARGET_S) for one in latency_from_waiting(twin.waiting_s, calm_s)])
+        told = latency_from_waiting(twin.waiting_s, calm_s)[:, np.isfinite(checked_half.latency_s)]
+        shares = np.array([share_over_target(one, TARGET_S) for one in told])
         measured, simulated = share_over_target(checked_half.latency_s, TARGET_S), float(shares.mean())
         checks.append({
             "checked_on": name, "changes": len(changes), "alone": len(measure_outages(fitted_half).lost_s),

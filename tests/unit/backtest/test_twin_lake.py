@@ -168,7 +168,7 @@ def test_a_stored_fit_can_be_read_again(tmp_path: Path) -> None:
     assert "not told apart: scaling" in format_fit(found)
 
 
-def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
+def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = np.arange(200 * 24)
     workers = np.where(seconds // 200 % 2 == 0, 10, 5)
     latency = np.where((seconds > 200) & (seconds % 200 < 14), 10_000 - 650 * (seconds % 200), 1000)
@@ -186,6 +186,12 @@ def test_a_folder_with_recordings_is_read_and_judged(tmp_path: Path) -> None:
     assert name == run.name and [part["checked_on"] for part in found] == ["second", "first"]
     assert all(0.5 < part["ratio"] < 2 for part in found)
     assert "catch-up" in recordings.format_cross_checks({name: found})
+    # Both shares are of the same seconds: here the twin is late in those alone in which nothing was measured.
+    gone = np.arange(200 * 24) % 200 == 20
+    unsaid = seen.part(0, 200 * 24)._replace(latency_s=np.where(gone, np.nan, seen.latency_s[: 200 * 24]))
+    late = np.repeat(np.where(gone[:2400], 9.0, 1.0)[None], 10, axis=0)
+    monkeypatch.setattr(recordings, "latency_from_waiting", lambda waiting_s, calm_s: late)
+    assert [part["twin"] for part in recordings.cross_check_halves(unsaid)] == [0.0, 0.0]
     with pytest.raises(RunError, match=r"no reactive-latency-data\.csv"):
         list(recordings.read_recordings(run.parent / "elsewhere"))
 

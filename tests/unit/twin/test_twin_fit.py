@@ -181,7 +181,12 @@ def recording() -> Recording:
 def test_a_restarting_engine_is_read_off_its_recording() -> None:
     seen = recording()
     found, (slot, scaling) = measure_outages(seen), estimate_capacity(seen)
-    assert set(found.lost_s) == {9.0} and set(found.down_s) == {5.0}
+    assert set(found.lost_s) == {9.0} and set(found.down_s) == {5.0} and set(found.back_s) == {9.0}
+    unsaid = seen.latency_s.copy()
+    for after in (2, 6, 7):  # before the peak, and behind it
+        unsaid[seen.changes + after] = np.nan
+    for one, other in zip(measure_outages(seen._replace(latency_s=unsaid)), found, strict=True):
+        np.testing.assert_array_equal(one, other)
     assert (slot, scaling) == (pytest.approx(400, rel=0.02), pytest.approx(0.8, abs=0.02))
     job = fit_restarting_job(seen, 1, 10, 2.0)
     assert job.restart_s[0] == 5.0 and job.rewind_s == 4.0 and job.catch_up == pytest.approx(2.0, abs=0.15)
