@@ -148,17 +148,17 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
     assert tags["outcome"] == "promoted: trained in the twin"
     card = models.versions("adverts")[0].description
     assert f"the model {metrics['model_latency_ms']:.4g} ms" in card and "the one before it" not in card
-    # Six times as late as the twin says: not to be trusted, and tuned, which is better at once.
-    far = learn_performance(models, space, counts, minutes(space, counts, 6.0))
+    # Sixty times as late as the twin says: not to be trusted, and tuned, which is better at once.
+    far = learn_performance(models, space, counts, minutes(space, counts, 60.0))
     assert not far.trusted and models.champion_version("adverts") == "2"
     metrics, _, tags = models.figures(models.versions("adverts")[1].run_id)
     assert metrics["model_latency_ms"] < metrics["before_latency_ms"] and "56 minutes" in tags["outcome"]
     assert f"the one before it {metrics['before_latency_ms']:.4g} ms" in models.versions("adverts")[1].description
     monkeypatch.setattr(performance, "time", clock_with(time=lambda: time.time() + 1_800))  # nothing was measured since
-    few = learn_performance(models, space, counts, minutes(space, counts, 6.0)[:10])
+    few = learn_performance(models, space, counts, minutes(space, counts, 60.0)[:10])
     assert few.model.stopped.tolist() == far.model.stopped.tolist() and len(models.versions("adverts")) == 2
     assert not few.trusted  # of these minutes it tells what it was tuned to: what was found before holds
-    assert learn_performance(models, space, counts, minutes(space, counts, 6.0, 10, time.time() + 60)).trusted
+    assert learn_performance(models, space, counts, minutes(space, counts, 60.0, 10, time.time() + 60)).trusted
 
 
 @pytest.mark.usefixtures("short")

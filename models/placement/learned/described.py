@@ -18,7 +18,7 @@ from models.placement.performance.model import PerformanceModel
 from models.placement.performance.network import LayerSizes, PerformanceNetwork
 
 KIND, PERFORMANCE_KIND = "placement-dqn", "performance-lstm-log"
-_SCALES = ("mean", "spread", "label_mean", "label_spread", "stopped")
+_SCALES = ("mean", "spread", "label_mean", "label_spread", "stopped", "stopped_log")
 
 
 class PlacementModelError(ValueError):
@@ -96,7 +96,7 @@ def revive_performance(described: Any, space: QuerySpace) -> PerformanceModel:
         first, second, third, dense, dropout = described["sizes"]
         sizes = LayerSizes(int(first), int(second), int(third), int(dense), float(dropout))
         scales = {name: np.array(described[name], float) for name in _SCALES}
-        if [len(one) for one in scales.values()] != [wide, wide, 2, 2, 2]:
+        if [len(one) for one in scales.values()] != [wide, wide, 2, 2, 2, 2]:
             raise PlacementModelError(f"scales are not of {wide} features and 2 answers; train the model again")
         network = PerformanceNetwork(wide, sizes)
         _load(network, described["weights"])

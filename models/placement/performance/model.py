@@ -32,7 +32,9 @@ class PerformanceModel:
         sizes: of its layers.
         mean, spread: (1 + m n,) of what it reads; of placements 0 and the slots.
         label_mean, label_spread: (2,) of what it says, of latency of the logarithm.
-        stopped: mean absolute errors (2,) on the samples by which training stopped, in ms and load.
+        stopped: mean absolute errors (2,) on the samples by which training stopped, in ms and load. Placements that
+            cannot keep up make up nearly all of the former.
+        stopped_log: the same (2,) in what is learned from, log(latency) and load.
     """
 
     network: PerformanceNetwork
@@ -42,6 +44,7 @@ class PerformanceModel:
     label_mean: Floats
     label_spread: Floats
     stopped: Floats
+    stopped_log: Floats
 
     def predict(self, seen: Floats) -> Floats:
         """Return (N, 2) latency in ms and mean load of the step after (N, 4, 1 + m n).
@@ -65,10 +68,13 @@ class PerformanceModel:
         """Return the (2,) mean absolute errors, in ms and load."""
         return absolute_error(self.predict(samples.seen), samples.label)
 
+    def log_errors(self, samples: Samples) -> Floats:
+        """Return the (N, 2) absolute errors of what is learned from, log(latency) and load."""
+        return np.abs(learned_from(self.predict(samples.seen)) - learned_from(samples.label))
+
     def scaled_error(self, samples: Samples) -> float:
         """Return the mean of both errors as they are learned from: of log(latency) and load, by their spreads."""
-        error = absolute_error(learned_from(self.predict(samples.seen)), learned_from(samples.label))
-        return float((error / self.label_spread).mean())
+        return float((self.log_errors(samples).mean(axis=0) / self.label_spread).mean())
 
 
 def absolute_error(said: Floats, label: Floats) -> Floats:
@@ -119,7 +125,8 @@ def train_performance(
     label = learned_from(train.label)
     label_mean, label_spread = label.mean(axis=0), np.maximum(label.std(axis=0), 1e-9)
     network = PerformanceNetwork(wide, sizes)
-    model = PerformanceModel(network, sizes, mean, spread, label_mean, label_spread, np.full(2, np.inf))
+    none = np.full(2, np.inf)
+    model = PerformanceModel(network, sizes, mean, spread, label_mean, label_spread, stopped=none, stopped_log=none)
     return _fit(model, float("inf"), train, stop, seed, RATE, epochs)
 
 
@@ -128,7 +135,7 @@ def fine_tune(model: PerformanceModel, train: Samples, stop: Samples, seed: int)
     torch.manual_seed(seed)
     network = PerformanceNetwork(len(model.mean), model.sizes)
     network.load_state_dict(model.network.state_dict())
-    before = replace(model, network=network, stopped=model.error(stop))
+    before = replace(model, network=network, stopped=model.error(stop), stopped_log=_mean_log_error(model, stop))
     return _fit(before, model.scaled_error(stop), train, stop, seed, FINE_RATE, FINE_EPOCHS)
 
 
@@ -140,7 +147,7 @@ def _fit(
     label = torch.from_numpy(((learned_from(train.label) - model.label_mean) / model.label_spread).astype(np.float32))
     network, chance = model.network, np.random.default_rng(seed)
     optimizer = torch.optim.Adam(network.parameters(), rate)
-    errors, waited = model.stopped, 0
+    errors, logs, waited = model.stopped, model.stopped_log, 0
     best = {name: part.clone() for name, part in network.state_dict().items()}
     with one_thread():
         for _ in range(epochs):
@@ -153,10 +160,14 @@ def _fit(
             network.eval()
             now = model.scaled_error(stop)
             if now < least:
-                least, errors, waited = now, model.error(stop), 0
+                least, errors, logs, waited = now, model.error(stop), _mean_log_error(model, stop), 0
                 best = {name: part.clone() for name, part in network.state_dict().items()}
             elif (waited := waited + 1) >= PATIENCE:
                 break
     network.load_state_dict(best)
     network.eval()
-    return replace(model, stopped=errors)
+    return replace(model, stopped=errors, stopped_log=logs)
+
+
+def _mean_log_error(model: PerformanceModel, samples: Samples) -> Floats:
+    return np.asarray(model.log_errors(samples).mean(axis=0))

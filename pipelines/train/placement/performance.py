@@ -93,7 +93,7 @@ def learn_performance(
             where = f"last of {STEPS:,} minutes of a past in the twin"
             _register(registry, run, model, space, "trained in the twin", _errors_told(where, found))
     seen, begin_s = measured_samples(counts, minutes)
-    errors = np.abs(model.predict(seen.seen)[:, 0] - seen.label[:, 0]) if len(seen.label) else np.zeros(0)
+    errors = model.log_errors(seen)[:, 0] if len(seen.label) else np.zeros(0)
     trusted = _is_trusted(model, errors, begin_s, _last_tuned(registry, name))
     if len(seen.label) >= LEAST:
         with registry.training(name, f"performance of {name}, measured") as run:
@@ -155,12 +155,14 @@ def _trained(run: TrackedRun, space: QuerySpace) -> tuple[PerformanceModel, dict
 def _is_trusted(model: PerformanceModel, errors: Floats, begin_s: Floats, tuned: Tuned | None) -> bool:
     """Whether a model erred about as in training on the minutes that it has not seen; on none, what was found before.
 
+    Of log(latency): in ms the errors in training are those of placements that cannot keep up, beside which anything
+    that a well placed job comes to is small.
     There are none where a run went wrong after it had tuned, and is made again, or nothing was measured since.
     """
     unseen = errors if tuned is None else errors[begin_s >= tuned.at_s]
     if tuned is not None and not len(unseen):
         return tuned.trusted
-    return is_trusted(unseen.tolist(), float(model.stopped[0]))
+    return is_trusted(unseen.tolist(), float(model.stopped_log[0]))
 
 
 def _last_tuned(registry: PerformanceRegistry, name: str) -> Tuned | None:

@@ -27,6 +27,7 @@ from models.placement.performance.model import train_performance
 from models.placement.performance.windows import parts_in_time
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
+from pipelines.train.placement.performance import _is_trusted
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 BLOCKS = (("parse", "views", "project"), ("join", "count"))
@@ -79,11 +80,24 @@ def test_a_performance_model_goes_through_json_unchanged_and_another_job_s_is_re
     again = revive_performance(described, space(factor=2.0))
     assert (again.predict(test.seen) == model.predict(test.seen)).all() and again.sizes == model.sizes
     assert again.stopped.tolist() == model.stopped.tolist()
+    assert again.stopped_log.tolist() == model.stopped_log.tolist()
     with pytest.raises(PlacementModelError, match=r"was trained for .* train one for it"):
         revive_performance(described, space(blocks=((*BLOCKS[0], "join"), ("count",))))
     for spoilt in ({"kind": "placement-dqn"}, {"sizes": [1]}, {"mean": [0.0]}, {"weights": {}}, {"stopped": None}):
         with pytest.raises(PlacementModelError, match="train"):
             revive_performance({**described, **spoilt}, space())
+
+
+def test_a_performance_model_is_trusted_by_how_many_times_it_is_off_not_by_how_many_ms():
+    """In training it erred by 0.1 of log(latency), which was 1,200 ms in the mean: a job of 1 s is said to take two."""
+    train, stop, test = parts_in_time(twin_past(space(), np.linspace(0.5, 2.0, 60), seed=1))
+    fitted = train_performance(train, stop, slots=4, seed=1, epochs=2)
+    error = np.abs(np.log(fitted.predict(stop.seen)[:, 0]) - np.log(stop.label[:, 0])).mean()
+    assert fitted.stopped_log[0] == pytest.approx(error)
+    model = replace(fitted, stopped=np.array([1200.0, 0.1]), stopped_log=np.array([0.1, 0.1]))
+    for times, trusted in ((2.0, False), (0.5, False), (1.2, False), (1.1, True)):  # log(1.2) = 0.18, log(1.1) = 0.10
+        job = test._replace(label=model.predict(test.seen) / [times, 1.0])
+        assert _is_trusted(model, model.log_errors(job)[:, 0], np.zeros(len(job.label)), None) is trusted
 
 
 def test_a_past_in_the_twin_is_what_placements_come_to_at_each_load():
