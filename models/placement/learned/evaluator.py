@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from models.placement.allocation.nodes import Nodes
-from models.placement.graph import Floats
+from models.placement.graph import Floats, Integers
 from models.placement.instances.job import Counts, ParallelJob
 from models.placement.learned.reward import PlacementOutcome
 from models.placement.performance.model import PerformanceModel
@@ -85,15 +85,17 @@ class LearnedEvaluator:
     Attributes:
         model: that was trained for the job and its nodes.
         window: (4, 1 + m n) rate and placement of the last steps, the newest last.
+        cores: (n,) of an instance on each node, where these differ.
     """
 
     model: PerformanceModel
     window: Floats
+    cores: Integers | int = 1
 
     def outcomes(
         self, placements: Sequence[Counts], before: Sequence[tuple[Counts, PlacementOutcome]]
     ) -> list[PlacementOutcome]:
-        """Return what each placement comes to: latency by the model; loads as they were, shared by other instances.
+        """Return what each placement comes to: latency by the model; loads as they were, shared by other cores.
 
         Where the model says another mean load than that, all operators' are moved to it alike.
         """
@@ -101,7 +103,7 @@ class LearnedEvaluator:
         seen[:, -1, 1:] = [counts.reshape(-1) for counts in placements]
         found = []
         for counts, (old, was), (latency_ms, load) in zip(placements, before, self.model.predict(seen), strict=True):
-            shared = was.load * old.sum(axis=1) / counts.sum(axis=1)
+            shared = was.load * (old * self.cores).sum(axis=1) / (counts * self.cores).sum(axis=1)
             mean = float(shared.mean())
             found.append(
                 PlacementOutcome(float(latency_ms), shared * (load / mean) if mean > 0 else np.full_like(shared, load))

@@ -100,7 +100,7 @@ def train_network(
         start = spaces[0].counts(placement)
         evaluators: list[Evaluator] = [
             QueryEvaluator(space) if performance is None
-            else LearnedEvaluator(performance, steady_steps(spaces[0], start, load))
+            else LearnedEvaluator(performance, steady_steps(spaces[0], start, load), spaces[0].executor_cores)
             for space, load in zip(spaces, LOADS, strict=True)
         ]  # fmt: skip
         model = train_placement(

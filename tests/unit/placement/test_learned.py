@@ -283,6 +283,20 @@ def test_a_learned_judge_shares_loads_by_instances_and_takes_the_model_s_mean():
     assert window[-1].tolist() == [90, 1, 1, 1, 0]
 
 
+def test_a_learned_judge_shares_a_query_s_load_by_the_cores_of_executors_that_differ():
+    """Four executors of one core at 0.8 go to two of four: 3.2 cores' work on eight. By their number it would be 1.6,
+    and the other query, at 0.4 all the time, would be shown at half of that where the model's mean is 0.4."""
+
+    class Said:
+        def predict(self, seen):
+            return np.array([[25.0, 0.4]])
+
+    old, new = np.array([[4, 0], [2, 0]]), np.array([[0, 2], [2, 0]])
+    evaluator = LearnedEvaluator(Said(), np.tile([90.0, 4, 0, 2, 0], (4, 1)), np.array([1, 4]))
+    found = evaluator.outcomes([new], [(old, PlacementOutcome(20.0, np.array([0.8, 0.4])))])[0]
+    assert found.load.tolist() == pytest.approx([0.4, 0.4])
+
+
 def test_it_learns_to_place_two_operators_on_two_nodes():
     far = Nodes(
         np.array([[2.0, 8], [4, 8]]), np.zeros((2, 2)), np.array([0, 1]), np.array([[0, 20.0], [20, 0]]),
