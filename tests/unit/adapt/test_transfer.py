@@ -164,6 +164,31 @@ def test_a_transfer_is_repeatable_and_chooses_from_the_grid():
     assert same(final[0], final[1])
 
 
+def test_the_weights_of_least_error_on_the_select_rows_are_chosen_wherever_they_stand_in_the_grid():
+    start, source, target, select = network(), rows(wave(200)), rows(wave(80, 10, 2)), rows(wave(60, 10, 2, seed=5))
+    grid = (LossWeights(0, 0), LossWeights(0.1, 0.1), LossWeights(1, 0))
+    alone = [search_transfer(start, source, target, select, replace(PLAN, grid=(one,)), 9) for one in grid]
+    errors = [one.select_rmse for one in alone]
+    assert errors == [rmse(one.network, select) for one in alone] and len(set(errors)) == 3
+    best = min(alone, key=lambda one: rmse(one.network, select))
+    for shift in range(3):
+        plan = replace(PLAN, grid=(*grid[shift:], *grid[:shift]))
+        found = search_transfer(start, source, target, select, plan, 9)
+        assert (found.weights, found.select_rmse) == (best.weights, min(errors)) and same(found.network, best.network)
+
+
+def test_all_rows_are_tuned_to_for_as_many_steps_as_were_best():
+    start, source, target = network(), rows(wave(200)), rows(wave(80, 10, 2))
+    chosen = search_transfer(start, source, target, rows(wave(60, 10, 2, seed=5)), PLAN, 9)
+    expected = copy.deepcopy(start)
+    for _ in adapt(expected, source, target, chosen.weights, PLAN, (generator(9), generator(10))):
+        pass
+    assert same(refit_transfer(start, source, target, replace(chosen, tuning_steps=0), PLAN, 9), expected)
+    tuned = refit_transfer(start, source, target, replace(chosen, tuning_steps=2), PLAN, 9)
+    assert not torch.equal(tuned.head.weight, expected.head.weight)
+    assert all(torch.equal(a, b) for a, b in zip(tuned.convolutions(), expected.convolutions(), strict=True))
+
+
 def test_a_pass_uses_every_row_once():
     part = DomainRows(torch.arange(10.0)[:, None], torch.zeros(10, 1))
     drawn = batches(part, 4, generator(0))
