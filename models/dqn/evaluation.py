@@ -19,6 +19,7 @@ from models.dqn.environment.vector import VectorEnvironment
 from models.dqn.learner.settings import TrainingLength
 from models.forecast.selection.gate import Rival, Verdict, decide_promotion
 from models.policy.core.capacity import Floats, Integers
+from models.twin.sim.given import Load
 from models.twin.sim.job import TwinJob
 
 Choose = Callable[[VectorEnvironment], Integers]
@@ -81,7 +82,7 @@ def measure_cost(agent: DqnModel, trial: Sequence[DrawnRuns]) -> tuple[float, fl
     Returns:
         Executors paid (and 2 executor-seconds per change of the target) divided by executors that the expected load
         needs, each the mean of a group's runs and decisions, summed over the groups; and the share, 0 to 1, of seconds
-        over the latency target, the mean of the groups' means.
+        of production over the latency target, the mean of the groups' means.
 
     Raises:
         ZeroDivisionError: no groups.
@@ -91,7 +92,13 @@ def measure_cost(agent: DqnModel, trial: Sequence[DrawnRuns]) -> tuple[float, fl
     need = sum(made.needed.mean() for made in trial)
     beyond = (one[:, 0] * made.jobs.facts["most"] for made, one in zip(trial, reward, strict=True))
     paid = sum((made.needed.mean(axis=1) - more).mean() for made, more in zip(trial, beyond, strict=True))
-    return paid / need, -sum(one[:, 1].mean() for one in reward) / len(trial)
+    late = (one[:, 1].mean() / _produced_share(made.load) for made, one in zip(trial, reward, strict=True))
+    return paid / need, -sum(late) / len(trial)
+
+
+def _produced_share(load: Load) -> float:
+    """Share of the seconds of all runs in which anything is produced; above 0."""
+    return max(float(load.produced_s(0, load.seconds).mean()), 1.0) / load.seconds
 
 
 def choose_margin(made: DqnModel, price: float, trial: Sequence[DrawnRuns]) -> float:

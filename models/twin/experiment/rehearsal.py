@@ -70,8 +70,7 @@ def _swept(series: Series, first: int, setup: Setup, said: IssuedForecasts) -> d
     past = build_scenario(job, series, steps, setup, range(SEEDS), {"blend": said})
     found: dict[str, Start] = {}
     # What follows is steered by seconds of production, while a sweep tells its late ones as a share of all.
-    produced = float((np.diff(past.arrived[:, past.warm_s :], axis=1) > 0).mean())
-    days, allowed = (past.seconds - past.warm_s) / DAY_S, SPENT * setup.contract.error_budget * produced
+    days, allowed = (past.seconds - past.warm_s) / DAY_S, SPENT * setup.contract.error_budget * past.produced_share
     for name, entry in CATALOGUE.items():
         if entry.stricter:
             contender, ladder = make_contender(name), np.array(entry.values)[:: entry.stricter]

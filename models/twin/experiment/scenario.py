@@ -74,6 +74,11 @@ class Scenario:
         return len(self.rate)
 
     @cached_property
+    def produced_share(self) -> float:
+        """Share of the seconds that count in which anything is produced: what a promise's budget is of."""
+        return float((np.diff(self.arrived[:, self.warm_s :], axis=1) > 0).mean())
+
+    @cached_property
     def looks_s(self) -> Integers:
         """(D,) seconds of the decisions, since the beginning."""
         return np.arange(0, self.seconds, self.setup.looks.every_s)

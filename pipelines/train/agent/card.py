@@ -55,10 +55,11 @@ def agent_card(
         note: a last paragraph; none where it is empty.
     """
     contract, source = training_set.contract, training_set.source
-    levels = sorted({*ALLOWED, contract.error_budget, allowed})
+    promised = contract.error_budget * result.scenario.produced_share  # a budget is of the seconds of production
+    levels = sorted({*ALLOWED, promised, allowed})
     met, rivals = "the contract's error budget", " and ".join(RIVALS)
-    if allowed != contract.error_budget:
-        met = f"nobody of {rivals} keeps {met} of {contract.error_budget:.3g}"
+    if allowed != promised:
+        met = f"nobody of {rivals} keeps {met} of {promised:.3g}"
     lines = [
         f"# dqn for {contract.job}",
         f"Chooses the change of the target of executors ({contract.executors.min} to {contract.executors.max}); what "

@@ -1,5 +1,6 @@
 import json
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import torch
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.dqn import training
+from models.dqn import evaluation, training
 from models.dqn.agent.actions import MOVES, PARTS, REACH, STAY, Advice, advise, least_executors, violation_cost_at
 from models.dqn.agent.model import AgentError, DqnModel, Familiar, describe, revive
 from models.dqn.agent.observation import FEATURES
@@ -25,6 +26,7 @@ from models.policy.core.carried import dump, restore
 from models.policy.core.choice import Why
 from models.policy.core.policy import decide
 from models.policy.core.view import View
+from models.twin.sim.given import Load
 from models.twin.sim.job import TwinJob
 from models.twin.sim.run import simulate
 
@@ -265,6 +267,15 @@ SHORT = TrainingLength(
     LearnerSettings(hidden=16, batch=32, warm=200, updates=2), groups=2, runs=8, decisions=16, transitions=900,
     evaluate_every=30, trial=(4, 8), prices=2, lead_s=60.0,
 )  # fmt: skip
+
+
+def test_what_an_agent_is_late_in_is_a_share_of_the_seconds_of_production(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a promise counts: a tenth of all seconds is a fifth of those in which anything is produced, two of four."""
+    load = Load(np.array([[0.0, 5.0, 5.0, 9.0, 9.0]]), np.zeros(2, np.int64))
+    made = SimpleNamespace(load=load, needed=np.ones((2, 3)), jobs=SimpleNamespace(facts={"most": np.full(2, 4.0)}))
+    monkeypatch.setattr(evaluation, "run_to_end", lambda *_: (np.array([[-0.25, -0.1], [0.0, -0.1]]), None))
+    cost, late = evaluation.measure_cost(agent(1), [made])  # type: ignore[list-item]
+    assert (cost, late) == (pytest.approx(1.5), pytest.approx(0.2))
 
 
 @pytest.mark.study

@@ -204,6 +204,11 @@ def test_peaks_are_learned_from_no_step_that_is_missing(monkeypatch):
     assert len(rate) == 70 and np.ptp(rate) < 1e-6
 
 
+def test_a_budget_is_of_the_seconds_that_count_in_which_anything_is_produced():
+    resting = replace(ground(), warm_s=2, arrived=np.array([[0.0, 1, 2, 3, 3, 3, 4], [0.0, 0, 0, 0, 0, 0, 9]]))
+    assert resting.produced_share == pytest.approx((2 + 1) / 8)
+
+
 def test_two_knob_values_are_enough():
     case = BenchmarkCase("toy", SERIES, forecast_trace("toy", SERIES, TERMS, ("last_value",)))
     found = run_benchmark([case], TERMS, [Contender("static", "static")], Effort(knobs=2, seeds=1, oracle=False))
