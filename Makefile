@@ -49,8 +49,8 @@ setup: $(VENV)/.ready var/jars.json var/class-archive/.ready var/compiled/.ready
 run: setup var/compiled/.of-sources ## The main job: history, training, serving, a live day on real executors, a report.
 	@$(BIN)/tidecast run $(ARGS)
 
-# Three workers, for tests wait more than they compute. A file at a time, or all that share Spark or Airflow: the ring
-# is the first of one of them, and the others give way to it (tests/conftest.py).
+# Three workers, for tests wait more than they compute. A file at a time, or a chain of those that share Spark or
+# Airflow (tests/order.py): the ring is the first of one of them, and the others give way to it.
 test: setup var/compiled/.of-sources ## All tests but those on real neighbours (test-site).
 ifeq ($(strip $(ARGS)),)
 	@$(BIN)/pytest tests -n 3 --dist loadfile --no-loadscope-reorder --durations=20 --durations-min=10

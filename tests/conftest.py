@@ -5,12 +5,10 @@ from __future__ import annotations
 import gc
 import logging
 import os
-import re
 import sys
 import uuid
 from collections.abc import Generator, Iterator
 from contextlib import suppress
-from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +18,7 @@ from hypothesis import HealthCheck, settings
 
 from configs.sections import Kafka
 from pipelines.stack.ports import bypass_proxies
+from tests.order import WITH_SESSION, room, turn, unit_of_work
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -56,22 +55,11 @@ SPARK = {
 LONG_LIVED, HEAP = "-XX:ReservedCodeCacheSize=240m -Xms1400m -Xmn700m", "1400m"
 """Of the JVM of the shared session: where C1 compiles alone, 48 MiB are reserved, which a few files of tests fill; and
 plans of many tests fill the heap of a task."""
-ORDER = ("ring", "spark", "integration", "dags", "unit", "site")
-SHARED = ("spark", "dags")
-"""Rooms that are one worker's: one JVM is started and warmed up, one process imports Airflow for all its scripts."""
 POLITE, HURRIED = 10, 5
 """How far tests give way to the ring, and those that use the session, who take longest of the others."""
 NO_DATA = "spark.sql.streaming.noDataMicroBatches.enabled"
 EVENT_PARTITIONS = 4
 """Of a test's topics: each costs a task, a producer or a transaction in every batch."""
-_USES = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
-
-
-@cache
-def room(file: Path) -> str:
-    """Where a test file stands in `ORDER`: its folder, or "spark" where a function of it takes the session."""
-    (folder, *_) = file.relative_to(Path(__file__).parent).parts
-    return "spark" if folder == "integration" and _USES.search(file.read_text()) else folder
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -127,27 +115,25 @@ def pytest_sessionfinish() -> None:
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """What takes longest first: the ring, beside it all that use the session; small files fill what is left."""
-    items.sort(key=lambda item: ORDER.index(room(item.path)))
+    """What takes longest first (tests/order.py)."""
+    items.sort(key=lambda item: turn(item.path))
 
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """A file is one worker's, and so are all of a room in `SHARED`."""
+    """A file is one worker's, and so is each chain of them (tests/order.py)."""
     from xdist.scheduler import LoadFileScheduling
 
     class OneStart(LoadFileScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            file = super()._split_scope(nodeid)
-            own = room(Path(__file__).parent.parent / file)
-            return own if own in SHARED else file
+            return unit_of_work(super()._split_scope(nodeid))
 
     return OneStart(config, log) if config.getvalue("dist") == "loadfile" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
     """Whoever is not the ring gives way to it: it measures latencies, and the other workers share its cores."""
-    polite = HURRIED if room(item.path) == "spark" else POLITE
+    polite = HURRIED if room(item.path) in WITH_SESSION else POLITE
     if not item.get_closest_marker("ring") and (now := os.nice(0)) < polite:
         os.nice(polite - now)
 

@@ -1,0 +1,36 @@
+"""In which order test files run, and which of them are one worker's: long chains first, small files fill what is left.
+
+Two chains hold a run of all tests up, so they are the first two workers' from the beginning: the ring, and what takes
+the session. The tests of integration that take it go behind the ring, whose worker is through sooner, with a session
+of their own: one more start, and minutes that the other worker does not go on alone.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+ROOMS = Path(__file__).parent
+ORDER = ("ring", "behind the ring", "spark", "integration", "dags", "unit", "site")
+CHAINS = {"ring": "ring", "behind the ring": "ring", "spark": "spark", "dags": "dags"}
+"""What one worker has, file after file, by room: one JVM is started and warmed up, one process imports Airflow."""
+WITH_SESSION = ("behind the ring", "spark")
+_TAKES_SESSION = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
+
+
+@cache
+def room(file: Path) -> str:
+    """Where a test file stands in `ORDER`: its folder, or "behind the ring" if it is of integration with a session."""
+    (folder, *_) = file.relative_to(ROOMS).parts
+    return "behind the ring" if folder == "integration" and _TAKES_SESSION.search(file.read_text()) else folder
+
+
+def turn(file: Path) -> int:
+    """The place of a file's room in the order; files of one room stay as they are found."""
+    return ORDER.index(room(file))
+
+
+def unit_of_work(file: str) -> str:
+    """What a worker takes as a whole: the chain that a file, named from the repository on, belongs to, or the file."""
+    return CHAINS.get(room(ROOMS.parent / file), file)
