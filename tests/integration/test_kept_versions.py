@@ -6,14 +6,14 @@ from types import SimpleNamespace
 
 import pytest
 
-from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.registry import RegistryError, kept
 from pipelines.registry.kept import model_id_of, surplus, trim_models
 from pipelines.registry.owned import TRAINED_IN
 from tests.fakes.forecasters import TASK, put
 
-KEEP = 10
+KEEP = 3
+"""Fewer than the settings allow, so that fewer have to be registered."""
 
 
 def version(number, made_ms=0, **tags):
@@ -22,6 +22,10 @@ def version(number, made_ms=0, **tags):
 
 def numbers(versions, aliases=None, keep=2, since_ms=1.0):
     return [one.version for one in surplus(versions, aliases or {}, keep, since_ms)]
+
+
+def keeping_few(settings):
+    return settings.model_copy(update={"mlflow": settings.mlflow.model_copy(update={"kept_versions": KEEP})})
 
 
 def test_the_newest_without_an_alias_are_kept_and_the_others_returned_oldest_first():
@@ -43,10 +47,7 @@ def test_a_removed_version_takes_its_files_and_run_with_it_and_is_removed_once(r
     import mlflow
 
     monkeypatch.setattr(kept, "YOUNG_S", -60.0)
-    client, few = (
-        mlflow.MlflowClient(mlflow.get_tracking_uri()),
-        load(var=settings.var_dir, mlflow={"kept_versions": KEEP}),
-    )
+    client, few = mlflow.MlflowClient(mlflow.get_tracking_uri()), keeping_few(settings)
     for job in ("kept", "theirs"):
         for _ in range(KEEP + 4 if job == "kept" else KEEP + 1):
             put(registry, job, Naive(TASK))
@@ -74,7 +75,7 @@ def test_a_removed_version_takes_its_files_and_run_with_it_and_is_removed_once(r
 @pytest.mark.usefixtures("elsewhere")
 def test_a_version_whose_deletion_is_refused_keeps_no_other_and_is_named(registry, settings, monkeypatch):
     monkeypatch.setattr(kept, "YOUNG_S", -60.0)
-    few = load(var=settings.var_dir, mlflow={"kept_versions": KEEP})
+    few = keeping_few(settings)
     for job in ("held", "later"):
         for _ in range(KEEP + 3):
             put(registry, job, Naive(TASK))
