@@ -1,7 +1,9 @@
 """The HTTP endpoint as it runs, a process on a port: what strangers, broken and slow clients do to it."""
 
 import json
+import os
 import socket
+import sys
 import urllib.error
 import urllib.request
 from collections import Counter
@@ -13,19 +15,26 @@ from configs.settings import load
 from models.forecast.baselines.naive import Naive
 from pipelines.serve.fast.core import Core, IncomingSample
 from pipelines.serve.fast.swapping import swap_model
-from pipelines.serve.http.app import CONNECTIONS, HEAD_BYTES, PATIENCE_S
+from pipelines.serve.http import process
+from pipelines.serve.http.app import CONNECTIONS, HEAD_BYTES
 from pipelines.serve.http.process import ADDRESS, TOKEN, HttpEndpoint
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import prepare_model
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, raw
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import PATIENCE_S, wait_until
 
 pytestmark = pytest.mark.study
 
 JOB = "word_count"
 ASK = f"GET /jobs/{JOB}/forecast HTTP/1.1\r\nHost: x\r\n"
+LESS_PATIENT = """
+import pipelines.serve.http.app as app
+from pipelines.serve.http.process import main
+app.PATIENCE_S = 2.0  # nobody is answered before the first look where slow ones have all connections
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -34,6 +43,7 @@ def running(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("TIDECAST_VAR", str(tmp_path_factory.mktemp("var")))
         patch.setenv("TIDECAST_TRAINING__STEP_S", str(STEP))
+        patch.setattr(process, "child_command", lambda: [sys.executable, "-c", LESS_PATIENT, str(os.getpid())])
         settings = load()
         with Store.open(settings.store_dir) as store:
             core = Core(store, STEP, {JOB}, epoch=7)
@@ -119,7 +129,7 @@ def test_who_sends_nothing_or_slowly_or_dribbles_is_let_go_and_does_not_keep_oth
 
         wait_until(answered, "an answer for one who asks", every_s=0.2)
         for one in [dribbling, *slow]:
-            one.settimeout(3 * PATIENCE_S + 30)
+            one.settimeout(PATIENCE_S)
             try:
                 while one.recv(4096):
                     pass

@@ -64,7 +64,7 @@ signal.signal(signal.SIGINT, lambda *_: asked.set())
 settings = load(var=sys.argv[1])
 endpoint = process.HttpEndpoint(settings, Counter())
 asked.wait()
-threading.Event().wait(2.0)  # a child that heard it, too, has ended meanwhile
+threading.Event().wait(0.5)  # a child that heard it, too, has ended meanwhile
 endpoint.close()
 """
 
