@@ -3,7 +3,6 @@
 import itertools
 import subprocess
 import sys
-import time
 from dataclasses import replace
 
 import pytest
@@ -87,10 +86,11 @@ def test_its_past_ends_where_the_present_begins(monkeypatch):
 def test_cores_and_memory_of_a_process_and_its_children_are_told(monkeypatch):
     monkeypatch.setattr("pipelines.bench.fleet.usage.EVERY_S", 0.1)
     work = "import time; held = bytearray(50_000_000)\nwhile time.process_time() < 0.5: pass"
-    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}]); import time; time.sleep(5)"
-    with subprocess.Popen([sys.executable, "-c", script]) as busy, subprocess.Popen(["sleep", "9"]) as idle:
+    script = f"import subprocess, sys; subprocess.run([sys.executable, '-c', {work!r}]); print(flush=True); input()"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", script], **pipes) as busy, subprocess.Popen(["sleep", "60"]) as idle:
         with usage_of({"busy": busy.pid, "idle": idle.pid}) as usage:
-            time.sleep(2.5)
+            busy.stdout.readline()  # its child has ended
         busy.kill()
         idle.kill()
     assert usage["busy"].cores > 0.02 > usage["idle"].cores
