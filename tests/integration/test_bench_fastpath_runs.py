@@ -24,7 +24,6 @@ def test_in_process_and_over_the_socket_every_sample_has_its_forecast(tmp_path, 
     lists = time_by_socket(tmp_path / "socket", made, 2, 30, 5, 2)
     floor, ours = summarise_runs(lists["floor"]), summarise_runs(lists["socket"])
     added = subtract_floor(ours, floor)  # None where a busy computer had the echo take longer than the forecast
-    assert added is None or min(added.values()) >= 0
     assert local["count"] == floor["count"] == ours["count"] == 60
     assert [len(run) for run in lists["socket_scheduled"]] == [2, 2]
     found = {

@@ -171,4 +171,3 @@ def test_a_network_learns_of_a_performance_model_and_says_so(settings):
     networks.set_champion("adverts", made["version"])
     assert has_network(networks, ADVERTS, TWO, "lstm") and has_network(networks, ADVERTS, TWO)
     assert not has_network(networks, ADVERTS, TWO, "twin")
-    assert made["promoted"] == (made["reason"].startswith("promoted"))
