@@ -43,4 +43,4 @@ def test_a_contract_under_it_is_refused_and_says_so(tmp_path):
     (tmp_path / "o'clock.yaml").write_text("job: o'clock\n")
     with pytest.raises(SettingsError, match="letters"):
         load_contract("o'clock", tmp_path)
-    assert jobs_with_contract(tmp_path) is not None
+    assert jobs_with_contract(tmp_path) == ["o'clock"]
