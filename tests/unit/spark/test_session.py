@@ -1,7 +1,7 @@
 import os
 import signal
 import sys
-import time
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -12,6 +12,7 @@ from configs.contract import Contract
 from configs.planning import Executors
 from configs.settings import load
 from pipelines.spark import java, query_session, session
+from tests.fakes.waiting import PATIENCE_S
 
 
 class Builder:
@@ -21,9 +22,10 @@ class Builder:
         return self
 
     master = appName
+    takes = staticmethod(bool)
 
     def getOrCreate(self):
-        time.sleep(0.2)
+        self.takes()
         signal.signal(signal.SIGINT, signal.default_int_handler)
         return "session"
 
@@ -49,12 +51,15 @@ def test_a_process_that_stops_cleanly_on_ctrl_c_still_does_with_a_session(monkey
 
 @pytest.mark.parametrize(("master", "said"), [("yarn", True), ("local[1]", False)])
 def test_an_application_that_yarn_does_not_start_is_said(monkeypatch, stop, capsys, master, said):
-    monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=Builder()))
+    builder, told, say = Builder(), threading.Event(), session._say_waiting
+    builder.takes = (lambda: told.wait(PATIENCE_S)) if said else (lambda: told.wait(0.2))
+    monkeypatch.setattr(pyspark.sql, "SparkSession", SimpleNamespace(builder=builder))
     monkeypatch.setattr(java, "find_java", lambda: java.Java(Path("/java"), 17))
+    monkeypatch.setattr(session, "_say_waiting", lambda: say() or told.set())
     monkeypatch.setenv("JAVA_HOME", "")
     monkeypatch.setattr(session, "ACCEPTED_S", 0.02)
     session._build("slow", master, {})
-    assert ("Is its queue full?" in capsys.readouterr().err) is said
+    assert ("Is its queue full?" in capsys.readouterr().err) is said is told.is_set()
 
 
 @pytest.fixture
