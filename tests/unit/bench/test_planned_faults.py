@@ -14,6 +14,7 @@ import pytest
 from models.workload.faults import KINDS, Fault
 from models.workload.generator import draw_workload
 from pipelines.bench.backfill import workloads
+from pipelines.bench.planned_faults import carrier as carrier_module
 from pipelines.bench.planned_faults.carrier import FaultCarrier, carrying
 from pipelines.bench.planned_faults.due import (
     CAPPED_BYTES_S,
@@ -30,6 +31,7 @@ from pipelines.bench.planned_faults.due import (
 )
 from pipelines.bench.site.way import LENGTH, Way
 from pipelines.stack.ports import HOST
+from tests.fakes.clock import clock_with
 
 PLAN = (
     Fault(1.0, "worker kill", "worker-1", 0.0),
@@ -98,12 +100,17 @@ def until(told, patience_s=20.0):
         time.sleep(0.01)
 
 
-def test_a_worker_is_killed_another_stands_still_and_goes_on(workers):
-    cap = Fault(0.3, "bandwidth cap", "worker-0", 0.5)
+def test_a_worker_is_killed_another_stands_still_and_goes_on(workers, monkeypatch):
+    cap, now = Fault(0.3, "bandwidth cap", "worker-0", 0.5), [0.0]
     plan = (Fault(0.1, "worker kill", "worker-4", 0.0), Fault(0.2, "slow node", "worker-0", 1.0), cap)
     way, slow = FreeWay(), psutil.Process(workers[0].pid)
-    carrier = FaultCarrier(plan, time.time(), living(workers), way)
-    until(lambda: slow.status() == psutil.STATUS_STOPPED)
+    monkeypatch.setattr(carrier_module, "time", clock_with(time=lambda: now[0]))
+    carrier = FaultCarrier(plan, 0.0, living(workers), way)
+    for now[0], seen in ((0.1, lambda: workers[1].poll()), (0.2, lambda: slow.status() == psutil.STATUS_STOPPED)):
+        until(seen)
+    now[0] = 0.3
+    until(lambda: way.seen)
+    now[0] = 2.0
     until(lambda: carrier.finished)
     assert workers[1].wait(10) == -signal.SIGKILL and workers[0].poll() is None and workers[2].poll() is None
     assert slow.status() != psutil.STATUS_STOPPED and carrier.failure is None
