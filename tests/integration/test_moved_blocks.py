@@ -1,4 +1,4 @@
-"""A job in two blocks on two real clusters: moved under load, a driver killed; and what it counts."""
+"""A job in two blocks on two real clusters: moved under load, a driver killed, and what it counts; a killed cluster."""
 
 import json
 import os
@@ -9,6 +9,7 @@ import threading
 import pytest
 
 from configs.settings import ROOT, load
+from configs.topology import load_topology
 from models.placement.plan.moved import move_block
 from pipelines.jobs.chains.adverts import VIEW
 from pipelines.kafka.publisher import Publisher
@@ -16,6 +17,9 @@ from pipelines.placement.clusters import started_clusters
 from pipelines.placement.observed import observe_record_bytes, observe_trips
 from pipelines.placement.running import begin_job
 from pipelines.placement.supervisor import Supervisor
+from pipelines.stack import state
+from pipelines.stack.context import page_probe
+from pipelines.stack.services.spark import MASTER, WORKER
 from pipelines.stack.stack import Stack
 from tests.fakes.adverts import advert_events, counted_adverts, encode_event, true_adverts
 from tests.fakes.committed import committed_records
@@ -51,6 +55,15 @@ class Feed:
         return self.events
 
 
+@pytest.fixture(scope="module")
+def clusters(tmp_path_factory):
+    """The job's file, its clusters on this computer, and the folder of these."""
+    folder = tmp_path_factory.mktemp("job")
+    file, settings = two_queries(folder), load(var=folder / "var")
+    with started_clusters(load_topology("adverts", folder), settings, folder / "clusters") as own:
+        yield file, own, folder / "clusters"
+
+
 def two_queries(folder):
     """The file of the adverts job, of which the counts are a recovery unit of their own; a tenth of its load."""
     text = (ROOT / "configs" / "topologies" / "adverts.yaml").read_text()
@@ -73,13 +86,14 @@ def looked_until(supervisor, said, *starts):
     wait_until(all_said, f"{starts}", PATIENCE_S, every_s=0.5)
 
 
-def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_killed(empty_topics, tmp_path):
+def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_killed(clusters, empty_topics, tmp_path):
     settings, said = load(var=tmp_path / "var", kafka=empty_topics.model_dump()), []
-    folder = begin_job(settings, two_queries(tmp_path), said.append)
+    file, own, _ = clusters
+    folder = begin_job(settings, file, said.append)
     topology, feed = folder.topology(), Feed(empty_topics)
     home_of = settings.model_copy(update={"var": folder.path / "stack"})
     try:
-        with started_clusters(topology, settings, folder.path / "clusters") as own, Stack(home_of, ()) as home:
+        with Stack(home_of, ()) as home:
             supervisor = Supervisor(folder, home, own.masters, said.append, begin_s=PATIENCE_S)  # two, on two cores
             supervisor.start()
             folder.want(move_block(topology, folder.wanted(), "count", "east"))
@@ -98,3 +112,26 @@ def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_kil
             assert {*sizes} == {"events", "project", "count"} and all(20 < size < 1_000 for size in sizes.values())
     finally:
         feed.end()
+
+
+def test_a_master_and_a_worker_that_were_killed_run_again_and_know_each_other(clusters):
+    _, own, folder = clusters
+    before, said = state.read(folder / "west"), []
+    for name in (MASTER, WORKER):
+        os.killpg(before.processes[name][0], signal.SIGKILL)
+    anew = wait_until(lambda: own.look(said.append), "another master", PATIENCE_S)
+    assert anew == ["west"]
+
+    def knows_a_worker(text):
+        told = json.loads(text)
+        return told["url"] == own.masters["west"] and any(one["state"] == "ALIVE" for one in told["workers"])
+
+    def registered():
+        own.look(said.append)
+        return page_probe(f"{before.addresses['spark']}/json/", knows_a_worker)()
+
+    wait_until(registered, "a worker of it", PATIENCE_S, every_s=0.5)
+    after = state.read(folder / "west")
+    # Seen to have ended before its master, the worker is started in vain at first.
+    assert {line.split()[3] for line in said if "is started again" in line} == {MASTER, WORKER}
+    assert not {pid for pid, _ in before.processes.values()} & {pid for pid, _ in after.processes.values()}
