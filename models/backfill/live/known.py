@@ -21,6 +21,7 @@ from models.policy.core.rate_spread import rate_deviation, slot_quantile
 from models.policy.core.sustained import sustained_rates
 from models.policy.live.learned_lead import LONGEST_S, LearnedLead, lead_quantiles
 from models.policy.live.memory import Memory
+from models.policy.received.outlook import SMOOTH_S
 from models.policy.replays.level import MOST_LEVEL
 
 MOST_STEPS, FEWEST_STEPS = 48, 8
@@ -153,8 +154,8 @@ def surroundings(
         worth, min(max(held, 1), bounds.max), bounds.max, lead_times(known), growth=start_growth(known),
         step_up=contract.planning.step_up,
     )  # fmt: skip
-    rate = sum(memory.arrivals) / len(memory.arrivals)
-    outlook = issued.outlook(now_s, rate, grid.looked_at, grid.step_s)
+    newest = memory.arrivals[-int(SMOOTH_S) :]
+    outlook = issued.outlook(now_s, sum(newest) / len(newest), grid.looked_at, grid.step_s)
     climb, running = Climb.admitted(terms.interval_s, slot_rps), min(memory.executors, len(worth) - 1)
     if reading_s is not None and admitted_rps is not None:
         served_rps = float(worth[running]) * slot.rps * (1 - idle)

@@ -183,8 +183,7 @@ def draw_piece(
     rate = rates_per_second(one.rps[first : min(first + span, end)], one.step_s)[: BEFORE_S + seconds]
     rate = np.pad(rate, (0, BEFORE_S + seconds - len(rate)), mode="edge") * (peak_rps / UNIT_RPS)
     arrived = running_totals(chance.poisson(rate))
-    unit = UNIT_RPS / peak_rps
-    now, trends = recent_rates(arrived * unit, moments + BEFORE_S, looks.smooth_s, unit)
+    now, trends = recent_rates(arrived * (UNIT_RPS / peak_rps), moments + BEFORE_S, looks.smooth_s)
     epoch_s = one.begins_s + first * one.step_s + BEFORE_S + moments.astype(float)
     known = Moments(one.forecasts.newest_at(epoch_s), now, trends)
     said = np.stack([peak.quantiles_rps(known) for peak in peaks], axis=1) * (peak_rps / UNIT_RPS)

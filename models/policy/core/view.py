@@ -77,7 +77,7 @@ class View:
     Attributes:
         now_s: the time, the same for all runs; epoch seconds live, seconds since the start in the twin.
         since_s: since the last look.
-        arrival_rps: (runs,) produced records/s, mean of the last few seconds.
+        arrival_rps: (runs,) produced records/s (`received.arrival_rate`).
         lag_records: (runs,) produced and not committed.
         processed_rps: (runs,) committed records/s since the last look.
         busy: (runs,) share, 0 to 1, of the executors' slot time since the last look that was work.

@@ -70,12 +70,12 @@ def evaluate(
     target = _target(memory, executors, now, contract)
     batches, batch_s = close_look(memory.batches, memory.lag_records)
     newest = memory.arrivals[-int(SMOOTH_S) :]
-    arrival_rps = rate_of_seconds(memory.arrivals, int(SMOOTH_S))
+    arrival_rps = sum(newest) / len(newest)
     waiting = float(backlog(arrival_rps, memory.lag_records, contract.batch_s))
     read = memory.account.newest  # what waits is younger than the oldest record of the newest batch
     most_s = math.inf if read is None else max(now - read[1], 0.0)
     behind_at = behind_since(memory.behind_at, now, arrival_rps, waiting, contract.latency_target_s, most_s)
-    resting = not any(newest) and memory.lag_records == 0
+    resting = arrival_rps == 0 and memory.lag_records == 0
     tasks = memory.ceiling(contract)
     since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
     if resting:
@@ -84,7 +84,7 @@ def evaluate(
     ahead, upper, note = _hear(memory, moment, contract, policy, calibrator)
     seen = Observation(
         now_s=now, since_s=since_s, job_s=moment.job_now, scale=moment.scale, arrival_rps=arrival_rps,
-        lag_records=memory.lag_records,
+        steady_rps=rate_of_seconds(memory.arrivals), lag_records=memory.lag_records,
         processed_rps=batches.processed_rps, busy=_own_share(batches.busy, memory, executors),
         in_batch=batches.in_batch, batch_s=batch_s,
         busiest=0.0 if batches.busy == 0 else _own_share(memory.busiest, memory, executors),

@@ -20,8 +20,7 @@ from models.policy.core.rate_spread import FIRST_SCATTER, add_surprise
 from models.policy.live.beside_start import is_beside_start
 from models.policy.live.learned_lead import LearnedLead, no_room
 from models.policy.live.standing import Standing
-from models.policy.received.arrival_rate import SPANS
-from models.policy.received.outlook import SMOOTH_S
+from models.policy.received.arrival_rate import add_seconds
 from models.policy.received.past import Past, add_interval
 from models.policy.replays.kept import ReplayControl, with_latency, with_progress, without_unsaid
 
@@ -153,12 +152,13 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         KeyError: a field is missing.
     """
     executors, cold, wall_span_s = sample["executors"], memory.cold, sample["span_s"] / sample["time_scale"]
+    gap_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
     if executors is not None and memory.executors is not None and executors != memory.executors:
         # The batch in flight has run on those that leave as well, and is reported with the rest alone.
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)
     return replace(
         memory,
-        arrivals=(*memory.arrivals, sample["arrival_rps"])[-SPANS[-1] * int(SMOOTH_S) :],
+        arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, gap_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),
         # Before its first batch a query that was started again has all the backlog that it left.
         lag_records=memory.lag_records if sample["lag_records"] is None else sample["lag_records"],

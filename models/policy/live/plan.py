@@ -81,7 +81,7 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
         reason, codes = f"{reason}; {burn}", [*codes, "burn"]
     return memory, Plan(
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,
-        float(view.capacity.sustained_rps(view.executors)[0]), seen.arrival_rps / capacity if capacity > 0 else None,
+        float(view.capacity.sustained_rps(view.executors)[0]), seen.planned_rps / capacity if capacity > 0 else None,
     )  # fmt: skip
 
 
@@ -156,7 +156,7 @@ def _need(policy: Policy, choice: Choice, why: Why, seen: Observation) -> str:
     text = f"{seen.stand_in}; " if seen.stand_in else ""
     unseen = seen.processed_rps is None and not seen.lag_records  # the agent tells no lag before a batch has ended
     lag = "lag not known yet, by the contract's guesses" if unseen else f"lag {seen.lag_records}"
-    text += f"{seen.arrival_rps:.0f} rec/s, {lag}"
+    text += f"{seen.planned_rps:.0f} rec/s, {lag}"
     text += f" need {observed:.0f}" if np.isfinite(observed) else f", policy {policy.name}"
     if np.isfinite(forecast):
         ahead = "" if seen.forecast_rps is None else f"{seen.forecast_rps:.0f} rec/s "

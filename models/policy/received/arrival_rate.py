@@ -12,22 +12,24 @@ from collections.abc import Sequence
 import numpy as np
 
 from models.policy.core.capacity import Floats
+from models.policy.received.outlook import SMOOTH_S
 
 SPANS = (1, 4, 8, 16)
 """Times that are looked back on, rising, in units of the shortest."""
+GAP_S = 5.0
+"""Seconds without metrics after which those of before do not count."""
 CHANCE = 2.5
 """Standard deviations by which the mean of a shorter time may differ from that of a longer one, as of Poisson arrivals.
 In the twin, at 25 records/s an executor and 30 s of lead time, executors cost 2 to 7 % less than by the shortest mean
 alone for as many late seconds, and change their number two fifths less often; with 2.0 half of that."""
 
 
-def steady_rate(means: Sequence[Floats], shortest_s: float, record: float = 1.0) -> Floats:
+def steady_rate(means: Sequence[Floats], shortest_s: float) -> Floats:
     """Return the mean of the longest time with which those of all shorter ones agree.
 
     Args:
         means: records/s of the newest SPANS × `shortest_s` seconds, in that order; arrays of one shape.
         shortest_s: seconds of the shortest time, above 0.
-        record: what a record counts in the unit of `means`, where loads are scaled.
 
     Returns:
         An array of that shape; 0 where nothing came in the shortest time, NaN where that is.
@@ -37,16 +39,31 @@ def steady_rate(means: Sequence[Floats], shortest_s: float, record: float = 1.0)
     for at, mean in enumerate(means):
         for span, shorter in zip(SPANS[:at], means[:at], strict=True):
             seconds = span * shortest_s
-            variance = np.maximum(mean * record, record**2 / seconds) / seconds  # one record, however few come
+            variance = np.maximum(mean, 1 / seconds) / seconds  # one record, however few come
             agree &= np.abs(mean - shorter) <= CHANCE * np.sqrt(variance)
         found = np.where(agree, mean, found)
     return np.where(means[0] == 0, 0.0, found)
 
 
-def rate_of_seconds(newest: Sequence[float], shortest_s: int) -> float:
+def add_seconds(newest: tuple[float, ...], rps: float, span_s: float, gap_s: float) -> tuple[float, ...]:
+    """Return the rates of the newest whole seconds, oldest first, after an interval of metrics.
+
+    After a gap they begin anew: what came before it tells nothing of now.
+
+    Args:
+        newest: before it.
+        rps: of the interval.
+        span_s: its length, wall seconds.
+        gap_s: for how long before it nothing was told.
+    """
+    more = (rps,) * max(round(span_s), 1)
+    return ((*newest, *more) if gap_s <= GAP_S else more)[-SPANS[-1] * int(SMOOTH_S) :]
+
+
+def rate_of_seconds(newest: Sequence[float]) -> float:
     """Return the rate now, of the newest whole seconds' records/s, oldest first, at least one.
 
     Of fewer than a time has seconds its mean is that of all.
     """
-    means = [np.array(np.mean(newest[-span * shortest_s :])) for span in SPANS]
-    return float(steady_rate(means, shortest_s))
+    means = [np.array(np.mean(newest[-span * int(SMOOTH_S) :])) for span in SPANS]
+    return float(steady_rate(means, SMOOTH_S))

@@ -14,13 +14,13 @@ from models.policy.core.view import View
 from models.policy.received.outlook import Outlook
 
 _SEEN = (
-    "arrival_rps", "lag_records", "processed_rps", "busy", "busiest", "in_batch", "batch_s", "executors", "target",
-    "since_change_s", "late_s", "counted_s",
+    "lag_records", "processed_rps", "busy", "busiest", "in_batch", "batch_s", "executors", "target", "since_change_s",
+    "late_s", "counted_s",
 )  # fmt: skip
 """Fields that a view takes over unchanged."""
 _ADDED = (
     "lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest", "useful",
-    "since_raise_s", "down_delay_s",
+    "since_raise_s", "down_delay_s", "steady_rps",
 )  # fmt: skip
 
 
@@ -62,6 +62,7 @@ class Observation:
             older logs, whose decisions the agent refused where they asked for more.
         since_raise_s: since the target last rose; None in older logs, which waited since its last change.
         down_delay_s: how long an executor is kept that nobody needs; None in older logs, whose contract has it.
+        steady_rps: records/s that policies plan by (`arrival_rate`); None in older logs: `arrival_rps`.
     """
 
     now_s: float
@@ -98,6 +99,7 @@ class Observation:
     useful: int | None = None
     since_raise_s: float | None = None
     down_delay_s: float | None = None
+    steady_rps: float | None = None
 
     def most(self, contract: Contract) -> int:
         """Return the most executors that may be asked for."""
@@ -107,6 +109,11 @@ class Observation:
     def asked(self) -> int:
         """Executors that the cluster is asked for, whether or not it has room."""
         return self.target if self.unmet is None else max(self.target, self.unmet)
+
+    @property
+    def planned_rps(self) -> float:
+        """Records/s that policies plan by."""
+        return self.arrival_rps if self.steady_rps is None else self.steady_rps
 
     def inputs(self) -> dict[str, Any]:
         """Return the fields as JSON values, by name; `from_inputs` is the inverse."""
@@ -137,6 +144,7 @@ class Observation:
         worth = speed_table(bounds.max, bounds.cores, self.tasks, planning.scaling)
         numbers = {
             **{name: getattr(self, name) for name in _SEEN},
+            "arrival_rps": self.planned_rps,
             "since_raise_s": self.since_change_s if self.since_raise_s is None else self.since_raise_s,
             "starting": max(0, self.target - self.executors), "leaving": max(0, self.executors - self.target),
             "least": bounds.min, "most": bounds.max,

@@ -59,7 +59,7 @@ class Moment:
         now: epoch seconds.
         job_now: the job's own time, seconds.
         scale: job seconds per wall second.
-        arrival_rps: records/s that arrive (`arrival_rate`).
+        arrival_rps: records/s of the last seconds.
         past: what arrived before.
         refuted: whether forecasts are refuted: nothing has come of the load that they said was sure.
     """

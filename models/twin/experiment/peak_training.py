@@ -14,7 +14,6 @@ from models.forecast.blend.networked import NetworkedBlend
 from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.policy.core.capacity import Floats, Integers
-from models.policy.received.arrival_rate import SPANS, steady_rate
 from models.policy.received.nowcast import forecast_offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibrator
@@ -129,25 +128,24 @@ def learn_calibrator(forecaster: Forecaster, series: Series, planning: Planning,
     return None if both is None else PeakCalibrator(both[0], both[1], planning.lead_s, planning.hold_s, scale)
 
 
-def recent_rates(arrived: Floats, moments: Integers, smooth_s: int, record: float = 1.0) -> tuple[Floats, Floats]:
-    """Tell the rate at each moment (`arrival_rate.steady_rate`), and compare with the means some time earlier.
+def recent_rates(arrived: Floats, moments: Integers, smooth_s: int) -> tuple[Floats, Floats]:
+    """Average arrivals before each moment, and compare with the averages some time earlier.
 
     Args:
         arrived: (T + 1,) records before each second.
         moments: (N,) seconds.
-        smooth_s: whole seconds that are averaged at least.
-        record: what a record counts in `arrived`.
+        smooth_s: whole seconds that are averaged.
 
     Returns:
         (N,) records/s, and (N, 5) how much more that is than 30, 60, 120, 300 and 900 s earlier (`TRENDS_S`). Before
         the beginning the load counts as what it was at first.
     """
-    now = steady_rate([_mean(arrived, moments, smooth_s, span) for span in SPANS], smooth_s, record)
+    now = _mean(arrived, moments, smooth_s)
     return now, np.stack([now - _mean(arrived, moments - ago, smooth_s) for ago in TRENDS_S], axis=1)
 
 
-def _mean(arrived: Floats, ends: Integers, smooth_s: int, span: int = 1) -> Floats:
-    """Of `span` times `smooth_s`; before a load begins it is taken for what it was at first."""
+def _mean(arrived: Floats, ends: Integers, smooth_s: int) -> Floats:
+    """Before a load begins it is taken for what it was at first."""
     end = np.maximum(ends, min(smooth_s, len(arrived) - 1))
-    start = np.maximum(end - span * smooth_s, 0)
+    start = np.maximum(end - smooth_s, 0)
     return (arrived[end] - arrived[start]) / np.maximum(end - start, 1)

@@ -7,15 +7,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.policy.received.arrival_rate import SPANS, rate_of_seconds, steady_rate
-from models.twin.experiment.peak_training import recent_rates
+from models.policy.received.arrival_rate import SPANS, add_seconds, rate_of_seconds, steady_rate
+from models.twin.sim.given import Load, Looks
+from models.twin.sim.job import Belief, TwinJob, stack
+from models.twin.sim.run import observe
+from models.twin.sim.state import begin
 
 SHORT_S = 3
 LONG_S = SPANS[-1] * SHORT_S
+JOBS = stack([TwinJob(0.1, 0.004, most=4, tasks=64, startup_s=(10.0,))], Belief(0.2, 0.009, 1.0))
 
 
-def rate(means, record=1.0):
-    return float(steady_rate([np.array(mean) for mean in means], SHORT_S, record))
+def rate(means):
+    return float(steady_rate([np.array(mean) for mean in means], SHORT_S))
 
 
 @pytest.mark.parametrize(("means", "now"), [
@@ -32,14 +36,9 @@ def test_worked_cases(means, now):
     assert rate(means) == pytest.approx(now, nan_ok=True)
 
 
-def test_noise_is_of_records_whatever_unit_loads_are_scaled_to():
-    assert rate([30.0, 27.0, 26.0, 25.0], record=0.1) == 30.0  # of 300 records/s, and 250
-    assert rate([300.0, 270.0, 260.0, 250.0], record=10.0) == 250.0
-
-
 def test_at_first_it_is_the_mean_of_what_was_seen():
-    assert rate_of_seconds([20.0], SHORT_S) == 20.0
-    assert rate_of_seconds([20.0, 24.0, 22.0, 18.0], SHORT_S) == 21.0
+    assert rate_of_seconds([20.0]) == 20.0
+    assert rate_of_seconds([20.0, 24.0, 22.0, 18.0]) == 21.0
 
 
 def _seconds(rps, seed):
@@ -50,7 +49,7 @@ def _seconds(rps, seed):
 def test_of_a_load_that_stays_it_has_less_than_half_the_noise_of_the_shortest_mean(rps):
     seconds = _seconds(np.full(2_000, rps), 7)
     ends = range(LONG_S, len(seconds))
-    steady = [rate_of_seconds(seconds[end - LONG_S : end], SHORT_S) for end in ends]
+    steady = [rate_of_seconds(seconds[end - LONG_S : end]) for end in ends]
     shortest = [np.mean(seconds[end - SHORT_S : end]) for end in ends]
     assert np.mean(steady) == pytest.approx(rps, rel=0.02)
     assert np.std(steady) < 0.5 * np.std(shortest)
@@ -58,7 +57,7 @@ def test_of_a_load_that_stays_it_has_less_than_half_the_noise_of_the_shortest_me
 
 def test_a_load_that_doubles_is_seen_within_the_shortest_time():
     seconds = _seconds(np.repeat([50.0, 100.0], LONG_S), 3)
-    seen = [rate_of_seconds(seconds[:end][-LONG_S:], SHORT_S) for end in range(LONG_S, 2 * LONG_S)]
+    seen = [rate_of_seconds(seconds[:end][-LONG_S:]) for end in range(LONG_S, 2 * LONG_S)]
     assert seen[0] == pytest.approx(50, rel=0.1) and seen[SHORT_S] > 80
     assert seen[-1] == pytest.approx(100, rel=0.1)
 
@@ -66,13 +65,22 @@ def test_a_load_that_doubles_is_seen_within_the_shortest_time():
 @given(st.lists(st.floats(0, 1e4), min_size=1, max_size=60))
 def test_it_is_one_of_the_means(seconds):
     means = [np.mean(seconds[-span * SHORT_S :]) for span in SPANS]
-    assert rate_of_seconds(seconds, SHORT_S) in [pytest.approx(mean) for mean in [*means, 0.0]]
+    assert rate_of_seconds(seconds) in [pytest.approx(mean) for mean in [*means, 0.0]]
+
+
+def test_an_interval_counts_by_its_seconds_and_what_was_before_a_gap_not_at_all():
+    assert add_seconds((1.0, 2.0), 7.0, 1.02, 0.1) == (1.0, 2.0, 7.0)
+    assert add_seconds((1.0, 2.0), 7.0, 2.9, 0.1) == (1.0, 2.0, 7.0, 7.0, 7.0)
+    assert add_seconds((1.0, 2.0), 7.0, 0.4, 6.0) == (7.0,)
+    assert len(add_seconds((1.0,) * LONG_S, 7.0, 4.0, 0.0)) == LONG_S
 
 
 def test_the_twin_tells_the_same_of_the_same_records():
     seconds = _seconds(np.linspace(20, 60, 400), 5)
     arrived = np.concatenate([[0.0], np.cumsum(seconds)])
-    moments = np.arange(LONG_S, 400, 13)
-    now, _ = recent_rates(arrived, moments, SHORT_S)
-    live = [rate_of_seconds(seconds[at - LONG_S : at], SHORT_S) for at in moments.tolist()]
-    assert now.tolist() == pytest.approx(live)
+    for at in range(LONG_S, 400, 13):
+        live = rate_of_seconds(seconds[at - LONG_S : at])
+        load = Load(arrived[None], np.zeros(1, np.int64))
+        state = begin(JOBS, np.ones(1), np.zeros(1, np.int64))
+        seen = observe(state, JOBS, load, Looks(1, SHORT_S, 2.0), at, None)
+        assert seen.arrival_rps.tolist() == pytest.approx([live])
