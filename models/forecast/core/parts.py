@@ -23,6 +23,8 @@ _USUAL = 0.1  # of the longest run between pauses: one that covers as much is us
 
 FEW, BEYOND = 10, 1e4
 """Fewer steps than `FEW` with a load of over `BEYOND` times that of all others come from a wrong count."""
+JUDGED_BY = 2_880
+"""Steps, the newest among them, by which the newest is judged where they come one by one."""
 
 
 def select_miscounted(values: Floats) -> NDArray[np.bool_]:
@@ -38,6 +40,24 @@ def select_miscounted(values: Floats) -> NDArray[np.bool_]:
     known = values[np.isfinite(values)]
     usual = np.partition(known, -FEW)[-FEW] if len(known) >= FEW else 0.0
     found: NDArray[np.bool_] = (values > BEYOND * usual) & (usual > 0)
+    return found
+
+
+def select_miscounted_since(values: Floats, first: int) -> NDArray[np.bool_]:
+    """Tell which loads from index `first` on were miscounted by what was known when each was the newest.
+
+    Args:
+        values: (N,) records/s, NaN where missing.
+        first: between 0 and N; those before it are only judged by.
+
+    Returns:
+        (N - first,) whether `select_miscounted` finds a load among the `JUDGED_BY` (2,880) that end with it.
+    """
+    found = np.zeros(len(values) - first, dtype=bool)
+    least = values[values > 0].min(initial=np.inf)
+    for i in np.flatnonzero(values[first:] > BEYOND * least).tolist():
+        end = first + i + 1
+        found[i] = select_miscounted(values[max(end - JUDGED_BY, 0) : end])[-1]
     return found
 
 

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from models.forecast.core.gaps import Streak
-from models.forecast.core.series import Floats, Series
+from models.forecast.core.series import Floats
 from pipelines.serve.step.deployments import Deployment
 from pipelines.serve.step.records import ForecastValue
 from tidecast.messages import Forecast, encode
@@ -99,12 +99,3 @@ def decode_forecast(value: ForecastValue) -> Forecast | None:
 def origin_of(issued: Forecast) -> int:
     """Return the index of the window that the forecast was made after."""
     return round(issued.time / issued.step_s) - 1
-
-
-def build_series(windows: list[tuple[int, float]], first: int, last: int, step_s: float) -> Series:
-    """Build the series of windows `first` to `last`, both included, from (window index, records/s).
-
-    A window that is missing is NaN; one outside is left out.
-    """
-    rates = dict(windows)
-    return Series(first * step_s, step_s, np.array([rates.get(v, np.nan) for v in range(first, last + 1)]))

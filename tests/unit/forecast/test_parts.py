@@ -6,7 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.bounds import DAY_S
-from models.forecast.core.parts import BEYOND, FEW, GAP_DAYS, select_miscounted, select_parts
+from models.forecast.core.parts import (
+    BEYOND,
+    FEW,
+    GAP_DAYS,
+    JUDGED_BY,
+    select_miscounted,
+    select_miscounted_since,
+    select_parts,
+)
 from models.forecast.core.series import MAX_STEPS, average_pieces
 from pipelines.traces.shipped import list_shipped
 
@@ -108,6 +116,16 @@ def test_a_few_loads_far_above_all_others_are_miscounted_and_ten_are_believed():
     assert np.flatnonzero(select_miscounted(few)).tolist() == [*range(len(usual), len(few))]
     assert not select_miscounted(np.r_[few, 1e15]).any(), "a load that lasts"
     assert not select_miscounted(np.r_[usual, 200 * BEYOND / 2]).any(), "a burst"
+
+
+def test_each_of_later_loads_is_judged_by_what_was_known_when_it_came():
+    usual = [5.0] * FEW
+    values = np.array([*usual, 1e15, 6.0, *[1e15] * FEW])
+    assert np.flatnonzero(select_miscounted_since(values, FEW)).tolist() == [0, *range(2, FEW)], "the tenth is believed"
+    assert not select_miscounted_since(np.array([*usual[2:], 1e15, 5.0]), 0).any(), "nine are too few to tell"
+    long_ago = np.array([*usual, *[np.nan] * JUDGED_BY, 1e15])
+    assert not select_miscounted_since(long_ago, FEW).any()
+    assert select_miscounted_since(long_ago[FEW:], JUDGED_BY).tolist() == [False]
 
 
 @pytest.mark.parametrize("values", [[], [1e15], [np.nan] * 50, [0.0] * 50 + [7.0] * 3])

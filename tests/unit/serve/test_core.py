@@ -39,7 +39,7 @@ from pipelines.serve.net.wire import (
     encode_frame,
     read_answer,
 )
-from pipelines.serve.step.job import ServedJob
+from pipelines.serve.step.kept import KeptWindows
 from pipelines.serve.step.keys import (
     active_key,
     checkpoint_key,
@@ -323,13 +323,13 @@ def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core
     first = 480_000 if not later else BEGIN + later
     for w in range(first, first + 30):
         put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW))
-    lengths, history = [], ServedJob.history
+    lengths, history = [], KeptWindows.history
 
     def measured(self, first, last):
         lengths.append(last - first + 1)
         return history(self, first, last)
 
-    monkeypatch.setattr(ServedJob, "history", measured)
+    monkeypatch.setattr(KeptWindows, "history", measured)
     swap_model(core, ready)
     assert lengths and max(lengths) <= warmed_steps(STEP)
     loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
@@ -421,13 +421,13 @@ def test_a_model_whose_state_a_host_crash_took_begins_on_what_it_was_warmed_on(c
     put(core, *samples[30:])
     other = msgspec.structs.replace(decode_value(StateValue, store.get(state_key(JOB, STEP)).value), deployment=2)
     store.put(checkpoint_key(JOB, STEP), encode_value(other), first + 35)
-    lengths, history = [], ServedJob.history
+    lengths, history = [], KeptWindows.history
 
     def measured(self, first, last):
         lengths.append(last - first + 1)
         return history(self, first, last)
 
-    monkeypatch.setattr(ServedJob, "history", measured)
+    monkeypatch.setattr(KeptWindows, "history", measured)
     again = Core(store, STEP, {JOB}, epoch=8).job(JOB)
     assert max(lengths) <= 35, "not every window since 1970"
     np.testing.assert_array_equal(again.model.current(JOB), core.job(JOB).model.current(JOB))
