@@ -211,6 +211,27 @@ def test_where_the_champion_is_deleted_no_version_serves_again_that_cannot(regis
     assert serves not in (None, first) and registry.load(job, serves) == Naive(TASK)
 
 
+@pytest.mark.parametrize("case", ["step", "unreadable"])
+@pytest.mark.parametrize("before", [True, False])
+def test_a_champion_that_servers_refuse_gives_way_to_what_served_before_it_or_the_naive_forecast(
+    registry, settings, case, before
+):
+    job = f"refused-{case}-{before}"
+    first = put(registry, job, Naive(TASK, seasonal=False)) if before else None
+    second = put(registry, job, Naive(Task(1800.0, 3, TASK.levels) if case == "step" else TASK))
+    if case == "unreadable":
+        written = (settings.var_dir / "mlflow" / "artifacts").rglob("forecaster.json")
+        max(written, key=lambda path: path.stat().st_mtime_ns).write_text("{}")
+    for version in filter(None, (first, second)):
+        registry.set_champion(job, version)
+    train_challenger(registry, job, TRAINING, LakeSeries(series(50), 1))
+    serves = registry.champion_version(job)
+    assert (serves == first) if before else registry.load(job, serves) == Naive(TASK)
+    assert registry.alias_version(job, "previous") == second
+    train_challenger(registry, job, TRAINING, LakeSeries(series(50), 1))
+    assert registry.champion_version(job) == serves
+
+
 @pytest.mark.parametrize("earlier", [True, False])
 def test_what_a_person_let_serve_by_hand_ends_a_hold_also_where_it_is_deleted_later(registry, earlier):
     job = f"by-hand-{earlier}"

@@ -26,7 +26,7 @@ from pipelines.train.forecaster import plots
 from pipelines.train.forecaster.candidates import Candidates
 from pipelines.train.forecaster.card import model_card
 from pipelines.train.forecaster.rehearsal import LiveJob, describe_rehearsal, rehearse
-from pipelines.train.forecaster.served import reinstate, score_served_versions
+from pipelines.train.forecaster.served import let_one_serve, score_served_versions
 from pipelines.train.promotion import load_champion
 from pipelines.train.transfer import sources
 
@@ -59,9 +59,8 @@ def train_challenger(
     """Fit the candidates to a load, register the best with the alias `challenger`; returns the MLflow run's id.
 
     The best is chosen on, and fitted to, all but the newest `training.holdout_steps` steps, of a short history a fifth
-    but at least 48 (`LEAST_HELD`); on these it is compared with the champion (the version that serves). Where the job
-    has none, the version that served last is made champion first (`reinstate`) where it can be, or a seasonal naive
-    forecast that is registered; else `champion` does not move. The run gets parameters, metrics, plots, `card.md` and
+    but at least 48 (`LEAST_HELD`); on these it is compared with the champion (the version that serves). That moves
+    only where the job has none that can serve (`let_one_serve`). The run gets parameters, metrics, plots, `card.md` and
     scores (`score_served_versions`); its tag `outcome` names the challenger, or why there is none: under
     `training.minimum_steps` known steps, or no record or under 24 (`FEWEST`) held out. Blocks for minutes.
 
@@ -83,12 +82,7 @@ def train_challenger(
     with registry.training(job, f"{job} {format_minute(source.series.end)}") as run:
         run.parameters(training.model_dump())
         run.tags({**source.lineage(), "kind": registry.what, **({"because": "; ".join(because)} if because else {})})
-        if registry.champion_version(job) is None and reinstate(registry, job, task) is None:
-            naive = Naive(task)
-            note = "It needs no training; it is registered first, so that the job is never without a forecast."
-            card = model_card(job, naive, source, {}, note, run.id, find_commit())
-            version = registry.register(run, job, naive, card, source.lineage())
-            registry.set_champion(job, version)
+        let_one_serve(registry, run, job, task, source)
         score_served_versions(registry, run, job, source)
         run.tags({"outcome": _challenge(registry, run, job, training, source, live)})
         return run.id

@@ -4,23 +4,47 @@ from __future__ import annotations
 
 import pandas as pd
 
+from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
+from pipelines.figures.written import find_commit
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import Registry, TrackedRun
 from pipelines.registry.aliases import PREVIOUS
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.way_back import served_before
 from pipelines.report.accuracy import error_by_version, match_forecasts
+from pipelines.train.forecaster.card import model_card
+from pipelines.train.promotion import load_champion
+
+
+def let_one_serve(registry: Registry, run: TrackedRun, job: str, task: Task, source: LakeSeries) -> None:
+    """Where a job has no champion that servers take, make the version champion that served before (`reinstate`).
+
+    Where that cannot be either, a seasonal naive forecast is registered and made champion. Servers refuse a champion
+    that cannot be read, or is for steps of another length than the task's; these would have no forecast after a start.
+
+    Raises:
+        RegistryError, MlflowException, OSError: MLflow does not answer, or the model is not this deployment's.
+        MessageError: no job can have the name.
+    """
+    _, champion, _ = load_champion(registry, job)
+    if champion is not None and champion.step_s == task.step_s:
+        return
+    if reinstate(registry, job, task) is None:
+        naive = Naive(task)
+        note = "It needs no training; it is registered first, so that the job is never without a forecast."
+        card = model_card(job, naive, source, {}, note, run.id, find_commit())
+        registry.set_champion(job, registry.register(run, job, naive, card, source.lineage()))
 
 
 def reinstate(registry: Registry, job: str, task: Task) -> str | None:
-    """Make the version champion again that served last, as where a person has deleted the champion in MLflow.
+    """Make the version champion again that served before the present one, which was deleted in MLflow or cannot serve.
 
     It is none that a person took back; what a rollback holds is held on (`taken_back`).
 
     Args:
         registry: of forecasters.
-        job: its name; it has no champion.
+        job: its name; it has no champion, or one that is to serve no more.
         task: what is forecast now; a version for another step, horizon or levels is not taken.
 
     Returns:
@@ -31,7 +55,8 @@ def reinstate(registry: Registry, job: str, task: Task) -> str | None:
         RegistryError, MlflowException, OSError: MLflow does not answer, or the model is not this deployment's.
         MessageError: no job can have the name.
     """
-    last = served_before(registry.versions(job), "", registry.alias_version(job, PREVIOUS))
+    present, previous = registry.champion_version(job) or "", registry.alias_version(job, PREVIOUS)
+    last = served_before(registry.versions(job), present, previous)
     if last is None:
         return None
     try:

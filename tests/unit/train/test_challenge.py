@@ -200,9 +200,11 @@ def test_an_outage_is_no_reason_to_leave_the_champion_out():
     assert registry.registered == []
 
 
-def test_a_champion_that_cannot_be_read_is_passed_over_with_a_remark():
-    said = outcome(Registry(UnreadableError("orders-forecaster version 1: kind='oracle'")))
-    assert said.endswith("The champion cannot be loaded: orders-forecaster version 1: kind='oracle'")
+def test_a_champion_of_another_horizon_serves_on_and_is_not_compared():
+    registry = Registry()
+    registry.load = lambda job, version=None: Naive(Task(STEP, 6, (0.5,)))
+    assert outcome(registry).endswith("The champion forecasts 6 steps of 3600 s at (0.5,): not comparable.")
+    assert registry.registered == ["challenger"]
 
 
 def test_without_a_champion_there_is_nothing_to_load():
