@@ -10,9 +10,9 @@ Records that break a rule go to the table `quarantine`, with the reasons. If new
 `tidecast.metrics` says so, and that starts the training of forecasters. If a load or the error of its forecasts has
 changed for good, the asset `tidecast.drift` says since when and by how much.
 
-Three troubles fail the run at its end, with a message that names the topic: the broker no longer has what it needs; its
-quality gate itself failed; or records of several jobs are ahead of this computer's clock, which then seems to be
-behind. The other topics are ingested.
+What keeps a topic from the lake fails the run at its end, with a message that names the topic: the broker no longer has
+what it needs; its table cannot be read or written; its quality gate itself failed; or records of several jobs are ahead
+of this computer's clock, which then seems to be behind. The other topics are ingested.
 """
 
 from datetime import timedelta
@@ -100,8 +100,9 @@ def ingest_metrics() -> None:
 
         Raises:
             AirflowSkipException: `ingest` has no result.
-            OffsetsError: the broker no longer has what a topic needs, or has another topic of that name; a table's log
-                cannot be read; its quality gate failed; or this computer's clock seems to be behind (no retry).
+            OffsetsError: the broker no longer has what a topic needs, or has another topic of that name; a table
+                cannot be read or written; its quality gate failed; or this computer's clock seems to be behind (no
+                retry).
         """
         from pipelines.ingest import refuse_troubles
 

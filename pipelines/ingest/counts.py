@@ -8,7 +8,7 @@ from contextlib import suppress
 from typing import Any
 
 from configs.settings import Settings
-from pipelines.ingest.offsets import Range
+from pipelines.ingest.offsets import OffsetsError, Range
 from pipelines.lake import tables as lake
 from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import lake_folder
@@ -48,3 +48,13 @@ def no_counts(settings: Settings, topic: str, trouble: str) -> dict[str, Any]:
     with suppress(LakeError, OSError):  # perhaps the very trouble
         version = lake.newest_version(lake_folder(settings), topic)
     return count_range(nothing, version, 0, 0, 0, {}) | {"trouble": trouble}
+
+
+def refuse_troubles(counts: Mapping[str, Mapping[str, Any]]) -> None:
+    """Raise where an ingest could not take a topic, or look for drifts, by the counts that `ingest` returns.
+
+    Raises:
+        OffsetsError: there is a trouble; it names each topic and what was wrong, as `ingest` says.
+    """
+    if troubles := [f"{topic}: {one['trouble']}" for topic, one in counts.items() if one["trouble"]]:
+        raise OffsetsError("\n".join(troubles))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -26,6 +26,7 @@ from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
 from pipelines.lake import tables as lake
 from pipelines.lake.commit import commit_rows
+from pipelines.lake.errors import LakeOvertakenError
 from pipelines.lake.file_lake import plain_lake
 from pipelines.lake.folder import Folder, lake_folder
 from pipelines.lake.writable import refuse_read_only
@@ -57,23 +58,23 @@ def ingest(
     Returns:
         First, by topic: `read`, `stored`, `quarantined` (numbers of rows), `warnings` (rows by column), `offsets`
         ({Kafka partition: [start, end)}), `version` (of the Delta table; None while none is known), `again` (whether it
-        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records, its table's
-        log is damaged, its quality gate failed or this computer's clock seems to be behind, or why no drifts were
-        looked for; else empty: one topic's stops no other, and `refuse_troubles` raises it). An earlier partition that
-        had to be finished first is left out. Second, the new drift events (`drift.newest_drift` has their keys), at
-        most one per job; none where no metrics were stored. A job whose times span over 10⁶ steps is logged and not
-        checked.
+        was a re-run), `trouble` (why nothing of it was taken, e.g. as the broker no longer has the records, its table
+        is damaged or may not be written, its quality gate failed or this computer's clock seems to be behind, or why no
+        drifts were looked for; else empty: one topic's stops no other, and `refuse_troubles` raises it). An earlier
+        partition that had to be finished first is left out. Second, the new drift events (`drift.newest_drift` has
+        their keys), at most one per job; none where no metrics were stored. A job whose times span over 10⁶ steps is
+        logged and not checked.
 
     Raises:
         PartitionError: the name is none of these, or its hour is not over.
         LakeError: the lake cannot be written.
-        LakeFullError: its file system is full, or has become read-only; earlier topics stay.
-        LakeOvertakenError: another ingest took records of the topic meanwhile; likewise, and it may be tried again.
+        LakeFullError: its file system is full, or has become read-only, and no metrics could be stored.
+        LakeOvertakenError: another ingest took records of the topic meanwhile; earlier topics stay.
         BrokerError: no broker, or no such topic; a look-up takes over 30 s or is refused.
         SettingsError, ValueError: a setting is wrong; a security option is unknown.
         JavaError, JarsError: no usable Java; the jars of Delta or of the Kafka connector are missing.
         OSError: the log of a table cannot be read now, or `var/spark` not be created.
-        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; earlier topics stay.
+        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits, see `ingest_ranges`.
     """
     from pipelines.spark.query_session import query_session
 
@@ -110,16 +111,6 @@ def ingest(
         return counts, drifts
     finally:
         spark.stop()
-
-
-def refuse_troubles(counts: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise where an ingest could not take a topic, or look for drifts, by the counts that `ingest` returns.
-
-    Raises:
-        OffsetsError: there is a trouble; it names each topic and what was wrong, as `ingest` says.
-    """
-    if troubles := [f"{topic}: {one['trouble']}" for topic, one in counts.items() if one["trouble"]]:
-        raise OffsetsError("\n".join(troubles))
 
 
 def _jobs(settings: Settings) -> list[str]:
@@ -169,10 +160,11 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
         the first: then the second is left, as nobody would look for the first one's refused rows behind it.
 
     Raises:
-        Exception: as pyspark raises it, where Kafka cannot be read or another writer commits; ranges before are
-            committed.
+        LakeOvertakenError: another ingest took records of a topic; ranges before are committed.
+        Exception: the first that a topic met, where no metrics are stored that wait to be trained on, so that all may
+            be tried again at once; what can be of the other topics is committed.
     """
-    counts: dict[str, dict[str, Any]] = {}
+    counts, failed = dict[str, dict[str, Any]](), list[Exception]()
     for r in ranges:
         if r.topic in counts and counts[r.topic]["trouble"]:
             continue
@@ -181,6 +173,14 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
         except (ClockError, OffsetsError, QualityError) as error:
             _log.error("%s: %s", r.topic, error)
             counts[r.topic] = no_counts(settings, r.topic, str(error))
+        except LakeOvertakenError:
+            raise
+        except Exception as error:  # as where this user may not write its table
+            _log.exception("%s", r.topic)
+            failed.append(error)
+            counts[r.topic] = no_counts(settings, r.topic, f"{type(error).__name__}: {error}".splitlines()[0])
+    if failed and not counts.get("metrics", {}).get("stored"):
+        raise failed[0]
     return counts
 
 

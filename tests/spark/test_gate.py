@@ -8,7 +8,7 @@ import pytest
 
 from configs.settings import load
 from pipelines.bench.borders.corpus import make_corpus
-from pipelines.ingest import run
+from pipelines.ingest import refuse_troubles, run
 from pipelines.ingest.columns import KINDS, PLACE, QUARANTINED, spark_columns
 from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_range
 from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
@@ -118,7 +118,7 @@ def test_a_gate_that_fails_for_a_topic_keeps_no_other_from_being_taken_and_is_sa
     counts = run.ingest_ranges(spark, load(var=tmp_path), ranges)
     assert (counts["outcomes"]["stored"], counts["outcomes"]["trouble"], counts["forecasts"]["stored"]) == (1, "", 0)
     with pytest.raises(OffsetsError, match=r"^forecasts: .*rows were lost"):
-        run.refuse_troubles(counts)
+        refuse_troubles(counts)
     assert not lake.exists(lake_folder(load(var=tmp_path)), "forecasts"), "nor what came behind the refused rows"
 
 

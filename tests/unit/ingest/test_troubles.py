@@ -10,10 +10,11 @@ import pipelines.ingest
 from configs.settings import load
 from pipelines.bench.fleet.batch_work import ingest_all
 from pipelines.bench.site.kept import upgrade
-from pipelines.ingest import run
+from pipelines.ingest import refuse_troubles, run
+from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
 from pipelines.lake import hdfs_path
-from pipelines.lake.errors import LakeError
+from pipelines.lake.errors import LakeError, LakeFullError, LakeOvertakenError
 
 
 def between_releases():
@@ -43,7 +44,7 @@ def test_drifts_that_cannot_be_looked_for_keep_nobody_from_training_on_what_is_s
     counts, drifts = run.ingest("2014-10-22T04")
     assert (counts["metrics"]["stored"], drifts) == (7, [])
     with pytest.raises(OffsetsError, match=r"its rows are stored.*ValueError: forecasts/part-0.parquet: not Parquet$"):
-        run.refuse_troubles(counts)
+        refuse_troubles(counts)
 
 
 def test_jobs_whose_drifts_were_not_looked_for_are_named_beside_the_drifts_of_the_others(monkeypatch, tmp_path):
@@ -55,7 +56,7 @@ def test_jobs_whose_drifts_were_not_looked_for_are_named_beside_the_drifts_of_th
     counts, drifts = run.ingest("2014-10-22T04")
     assert drifts == [drift]
     with pytest.raises(OffsetsError, match=r"stored; drifts of rides, taxis were not looked for, .*: OSError: gone$"):
-        run.refuse_troubles(counts)
+        refuse_troubles(counts)
 
 
 @pytest.mark.parametrize(("table", "troubled"), [("decisions", {"decisions"}), ("quarantine", {"metrics"})])
@@ -70,7 +71,7 @@ def test_a_table_whose_log_is_damaged_keeps_no_other_topic_from_being_taken(tabl
     counts, drifts = run.ingest("2014-10-22T04")
     assert {topic for topic, one in counts.items() if one["trouble"]} == troubled and len(counts) > 1 and drifts == []
     with pytest.raises(OffsetsError, match=rf"log of {broken}, .*JSONDecodeError.*restore FILE --only lake/{table}`"):
-        run.refuse_troubles(counts)
+        refuse_troubles(counts)
 
 
 def test_a_table_that_this_user_may_not_list_on_hdfs_keeps_no_other_topic_from_being_taken(monkeypatch):
@@ -88,7 +89,47 @@ def test_a_table_that_this_user_may_not_list_on_hdfs_keeps_no_other_topic_from_b
     assert [topic for topic, one in counts.items() if one["trouble"]] == ["decisions"] and len(counts) > 1
     assert counts["decisions"]["version"] is None and drifts == []
     with pytest.raises(OffsetsError, match=r"decisions: the log of .*HDFS forbids to list /lake/decisions"):
-        run.refuse_troubles(counts)
+        refuse_troubles(counts)
+
+
+def taking(monkeypatch, tmp_path, wrong):
+    """Ingest a record of each topic, where some cannot be; returns the topics that were taken, and the counts."""
+    taken = []
+
+    def take(spark, settings, due):
+        if due.topic in wrong:
+            raise wrong[due.topic]
+        taken.append(due.topic)
+        return {"stored": 1, "trouble": ""}
+
+    monkeypatch.setattr(run, "_take", take)
+    ranges = [SimpleNamespace(is_due=True, topic=topic, partition="2014-10-22T04") for topic in KINDS]
+    try:
+        return taken, run.ingest_ranges(None, load(var=tmp_path), ranges)
+    except Exception as error:
+        return taken, error
+
+
+def test_a_table_that_cannot_be_written_keeps_neither_later_topics_nor_the_news_of_metrics(monkeypatch, tmp_path):
+    wrong = {
+        "forecasts": LakeFullError("may not be written\nand more"),
+        "outcomes": RuntimeError("Delta"),
+    }
+    taken, counts = taking(monkeypatch, tmp_path, wrong)
+    assert taken == ["metrics", "decisions", "contracts"] and counts["metrics"]["stored"] == 1
+    with pytest.raises(OffsetsError) as raised:
+        refuse_troubles(counts)
+    assert str(raised.value) == ("forecasts: LakeFullError: may not be written\noutcomes: RuntimeError: Delta")
+
+
+def test_where_no_metrics_are_stored_the_task_is_tried_again_with_the_first_error(monkeypatch, tmp_path):
+    wrong = {"metrics": LakeFullError("full"), "outcomes": RuntimeError("later")}
+    assert taking(monkeypatch, tmp_path, wrong) == (["forecasts", "decisions", "contracts"], wrong["metrics"])
+
+
+def test_an_ingest_that_another_has_overtaken_is_tried_again_at_once(monkeypatch, tmp_path):
+    wrong = {"forecasts": LakeOvertakenError("by another")}
+    assert taking(monkeypatch, tmp_path, wrong) == (["metrics"], wrong["forecasts"])
 
 
 def test_a_person_is_told_to_delete_the_topic_by_the_name_that_the_broker_knows(monkeypatch, tmp_path):
