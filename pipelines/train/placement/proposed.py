@@ -161,9 +161,7 @@ def apply(form: dict[str, Any], proposed: dict[str, Any]) -> str:
         return replan.apply(form, proposed)
     settings = with_stack_addresses(load())
     folder, state = job_folder(settings, form["topology"]), trial_from_json(proposed["trial"])
-    before, none = state.before, ""
-    if before is not None:
-        before, none = _measured_now(settings, folder, before[0])
+    before, none = (None, "") if state.before is None else _measured_now(settings, folder, state.before[0])
     said = replan.apply(form, proposed)
     try:
         changed_s = max(time.time(), folder.wanted_since_s())  # a mounted folder's clock may be ahead of this one's
@@ -205,7 +203,7 @@ def _look(
         settings: with broker and registry.
         folder: of the job.
         load_factor: of the stated rates; None: as measured.
-        judges: whether a change that was on trial is judged, which is done once.
+        judges: whether a change that was on trial is judged: until it has stood, or the way back is taken.
     """
     blocks = tuple(one.operators for one in folder.wanted().blocks)
     (now, _), (space, load_now) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
@@ -222,7 +220,8 @@ def _look(
         state = state.after_step(step, expected)
     if judges:
         settled, back = judge_change(state, now_s, counts, weights, space.executor_cores)
-        if settled.before is None and state.before is not None:
+        # Where the way back is asked for, `apply` ends the trial: this may not reach whom it is to ask.
+        if state.before is not settled.before and (back is None or space.placement(back) is None):
             write_trial(folder, settled)
         if back is not None:
             why = "after the last change, latency and load together are worse than before it"
