@@ -35,7 +35,7 @@ from pipelines.serve.step.samples import read_sample
 from pipelines.serve.step.server_context import SILENT_S
 from pipelines.serve.step.windows import RecentWindows, warmed_steps
 from pipelines.signals import stop_on_signals
-from tidecast.messages import MessageError, MetricSample
+from tidecast.messages import Forecast, MessageError, MetricSample
 
 log = logging.getLogger(__name__)
 TAIL = 10_000
@@ -75,8 +75,7 @@ class Server:
         self._jobs = ServedJobs(RecentWindows(step_s), known, lambda job, by: self._models[job], self.epoch)
         self._models: dict[str, Online] = {}
         self._refusals = Refusals()
-        offsets = topic_offsets(kafka, "metrics")
-        self._fresh_from = {p: end for p, (_, end) in offsets.items()}
+        self._fresh_from = {p: end for p, (_, end) in topic_offsets(kafka, "metrics").items()}
         self._metrics = Follower(kafka, ["metrics"])
         self._metrics.seek_to_time(needed_from(read_samples(read_records(kafka, "metrics", TAIL), known), step_s))
         ends = self._fresh_from  # of a partition whose records are all older than what is needed none is read
@@ -84,12 +83,11 @@ class Server:
         """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._newest: dict[str, MetricSample] = {}
         self._issued: dict[str, State] = {}
-        self._undelivered: deque[tuple[str, State, Exception]] = deque()
-        """Job, state and error of forecasts that the broker did not take; filled by the publisher's thread."""
-        self._untaken: tuple[type[Exception] | None, float] = None, 0.0
-        """Kind of error of the newest of these, and when it was seen, by the monotonic clock."""
+        self._answered: deque[tuple[str, State, Forecast | None, Exception | None]] = deque()
+        """Of forecasts that were sent: job, state, the one that the broker took, or its error; by another thread."""
+        self._untaken: tuple[type[Exception] | None, float] = None, 0.0  # of the newest error: kind, monotonic time
         self._grown = threading.Event()
-        self._partitions = PartitionWatch(kafka, "metrics", len(offsets), self._grown)
+        self._partitions = PartitionWatch(kafka, "metrics", len(self._fresh_from), self._grown)
         self._loader = Loader(self._jobs.windows, champions or (lambda: Registry(settings)), known, alias_poll_s)
         self._loader.start()
 
@@ -106,7 +104,7 @@ class Server:
             BrokerError: a topic stayed unknown to the client, or a record is too large.
         """
         began, now = time.monotonic(), time.time()
-        self._forget_undelivered()
+        self._note_answers()
         for record in self._metrics.poll(self._poll_s):
             self._take(record, now)
         if not self._behind:
@@ -153,13 +151,17 @@ class Server:
             known = "no window yet" if first is None or newest is None else f"{newest - first + 1} windows of history"
             print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
 
-    def _forget_undelivered(self) -> None:
-        """Let what the broker did not take be sent again with the next record of its job, unless a newer one went."""
-        while self._undelivered:
-            job, state, error = self._undelivered.popleft()
+    def _note_answers(self) -> None:
+        """Vouch for what the broker took; of what it did not, if none is newer, for none, and let it be sent again."""
+        while self._answered:
+            job, state, taken, error = self._answered.popleft()
             if self._issued.get(job) == state:
-                del self._issued[job]
+                self._jobs.job(job).note_sent(taken)
+                if error is not None:
+                    del self._issued[job]
             (told, last), now = self._untaken, time.monotonic()
+            if error is None:
+                continue
             if type(error) is not told or now - last > TROUBLE_S:  # once, not for every forecast
                 print(f"serving {job}: the broker did not take a forecast, it is sent again: {error!r}", flush=True)
             self._untaken = type(error), now
@@ -170,12 +172,11 @@ class Server:
         state = served.newest, served.deployment_number
         if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
             sent = self._publisher.send_bytes("forecasts", job.encode(), encode_forecast(forecast))
-            sent.add_errback(lambda error: self._undelivered.append((job, state, error)))
+            sent.add_callback(lambda _: self._answered.append((job, state, forecast, None)))
+            sent.add_errback(lambda error: self._answered.append((job, state, None, error)))
             self._issued[job] = state
-            served.note_sent(forecast)
-        if now - sample.wall_time < SILENT_S:
-            for beat in served.due_heartbeats(sample, now):
-                self._publisher.send("heartbeats", job, beat)
+        for beat in served.due_heartbeats(sample, now) if now - sample.wall_time < SILENT_S else ():
+            self._publisher.send("heartbeats", job, beat)
 
     def _promote(self, ready: ReadyModel, now: float) -> None:
         job, served = ready.job, self._jobs.job(ready.job)

@@ -27,13 +27,20 @@ UNTAKEN = "did not take a forecast, it is sent again"
 
 
 class Sent:
-    """The future of one record: `fail` makes it one that the broker has not taken."""
+    """The future of one record: `take` and `fail` make it one that the broker has taken, or has not."""
 
     def __init__(self, value):
-        self.value, self.told = value, []
+        self.value, self.told, self.taken = value, [], []
+
+    def add_callback(self, tell):
+        self.taken.append(tell)
 
     def add_errback(self, tell):
         self.told.append(tell)
+
+    def take(self):
+        for tell in self.taken:
+            tell("where it lies")
 
     def fail(self):
         for tell in self.told:
@@ -126,6 +133,32 @@ def test_a_forecast_that_the_broker_did_not_take_is_sent_again_before_it_is_vouc
     assert (again.time, again.quantiles) == (first.time, first.quantiles)
     assert [count for count, _ in broker.beats[-2:]] == [1, 2]
     assert capsys.readouterr().out.count(UNTAKEN) == 1
+
+
+def test_heartbeats_vouch_for_what_the_broker_has_taken_and_for_nothing_once_it_takes_no_more(server, broker):
+    """One names the server alone, so that it makes fresh also what a refused forecast was to replace."""
+    for window in range(30):
+        broker.put(BEGIN + window)
+    wait_until(lambda: server.tick() and broker.forecasts, "a forecast")
+
+    def stands(window, part):
+        server._jobs.job(JOB).last_heartbeat = 0.0
+        broker.put(window, part, 9)
+        assert server.tick()
+        return broker.beats[-1][1].standing
+
+    first = decode(Forecast, broker.forecasts[0].value)
+    assert stands(BEGIN + 30, 0) is None
+    broker.forecasts[0].take()
+    assert (stands(BEGIN + 30, 1), broker.beats[-1][1].since) == (str(broker.epoch), first.wall_time)
+    for part in range(2, 9):
+        stands(BEGIN + 30, part)
+    assert stands(BEGIN + 31, 0) == str(broker.epoch) and len(broker.forecasts) == 2, "until the next is answered"
+    for part in (1, 2, 3):
+        broker.forecasts[-1].fail()
+        assert stands(BEGIN + 31, part) is None and len(broker.forecasts) == 2 + part
+    broker.forecasts[-1].take()
+    assert stands(BEGIN + 31, 4) == str(broker.epoch)
 
 
 def test_that_no_forecast_is_taken_is_told_once_and_again_when_that_comes_back(server, broker, capsys, monkeypatch):
