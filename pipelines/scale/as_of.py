@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from msgspec import DecodeError
 
+from models.forecast.core.gaps import DOUBTED
 from pipelines.serve.step.keys import forecast_key
 from pipelines.serve.step.records import STATUS, ForecastValue, Status, decode_value
 from pipelines.store import Reader, StoreError
@@ -44,8 +45,9 @@ class StoreForecasts:
         """Read the forecast that was a job's newest at a micro-batch's time; the same if the batch is tried again.
 
         If the newest commit of the store (the fast path's LMDB files) is older than that time, the forecast is the
-        newest at that commit. Its `wall_time` is raised to the moment that was read. Where the wall clock was set since
-        the server began, the time is shifted to the store's clock, which does not follow, and back.
+        newest at that commit. Its `wall_time` is raised to the moment that was read, by four windows at most: of a job
+        whose records do not reach the server it grows old. Where the wall clock was set since the server began, the
+        time is shifted to the store's clock, which does not follow, and back.
 
         Args:
             job: name of the job.
@@ -79,8 +81,11 @@ class StoreForecasts:
             forecast = decode(Forecast, value.message, batch_s)  # the store's clock does not follow the wall's steps
         except MessageError as error:
             return StoreReading(None, {**used, "problem": str(error)})
-        # It is as fresh as the store is: the server that keeps it alive has nothing newer to say.
-        fresh = dataclasses.replace(forecast, wall_time=max(forecast.wall_time, (as_of - ahead) / 1e9))
+        # It is as fresh as the store is: the server that keeps it alive has nothing newer to say. But no longer than
+        # until a window would have come after which none is issued: then the server does not hear of the job.
+        until = forecast.wall_time + (1 + DOUBTED) * forecast.step_s / forecast.time_scale
+        wall_time = max(forecast.wall_time, min((as_of - ahead) / 1e9, until))
+        fresh = dataclasses.replace(forecast, wall_time=wall_time)
         return StoreReading(dataclasses.asdict(fresh), used)
 
 

@@ -125,6 +125,20 @@ def test_where_the_wall_clock_was_set_the_newest_forecast_is_read_and_is_fresh(t
     assert before.forecast["wall_time"] == pytest.approx(began + 100, abs=0.01)
 
 
+@pytest.mark.parametrize(("passed_s", "shown_s"), [(100, 100), (8 * 60 / 2, 4 * 60 / 2), (3 * 3600, 4 * 60 / 2)])
+def test_of_a_job_that_the_server_does_not_hear_of_the_forecast_grows_old(tmp_path, monkeypatch, passed_s, shown_s):
+    """A window is half a minute on the wall: after four that did not come no forecast is issued either."""
+    began = float(round(time.time()))
+    now = [began]
+    with Store.open(tmp_path / "alone", clock=lambda: round(now[0] * 1e9)) as store:
+        monkeypatch.setattr("pipelines.scale.as_of._reader", lambda folder: store)
+        store.put(KEY, value(forecast(wall_time=began, time_scale=2.0)), 1)
+        now[0] += passed_s
+        store.set_meta("anything", b"")  # the server commits its status on
+        found = StoreForecasts(tmp_path / "alone", 60.0).read("orders", began + passed_s)
+    assert found.forecast["wall_time"] == pytest.approx(began + shown_s, abs=0.01)
+
+
 def test_a_doubted_forecast_as_an_earlier_release_stored_it_is_not_planned_with(store, reads):
     store.put(KEY, value(forecast(), doubted=True, imputed=5), 1)
     found = reads.read("orders", time.time() + 1)
