@@ -138,8 +138,8 @@ def prometheus_text(reader: Reads, step_s: float, jobs: Collection[str]) -> byte
 
     They are `tidecast_fast_events_total{what}` (samples since the server began, by outcome: `Core.counts`),
     `tidecast_fast_outbox_messages` (that wait for the broker) and `tidecast_fast_status_age_seconds`, these three once
-    the server has stored a status; and `tidecast_fast_forecast_age_seconds{job}` (since the commit) for jobs with a
-    forecast. Ages are wall seconds.
+    the server has stored a status; and `tidecast_fast_forecast_age_seconds{job}` (since the commit) for jobs
+    after whose newest window there is one. Ages are wall seconds.
 
     Args:
         reader: of the store.
@@ -162,9 +162,18 @@ def prometheus_text(reader: Reads, step_s: float, jobs: Collection[str]) -> byte
         "tidecast_fast_forecast_age_seconds", "Since a forecast was known.", ["job"], registry=registry
     )
     for job in sorted(jobs):
-        if (record := reader.get(forecast_key(job, step_s))) is not None:
+        record = reader.get(forecast_key(job, step_s))
+        if record is not None and _is_forecast(record):
             forecast_age.labels(job).set(_age_s(record.ts / 1e9 - (0.0 if status is None else status.ahead_s)))
     return generate_latest(registry)
+
+
+def _is_forecast(record: StoredRecord) -> bool:
+    """Whether it holds a forecast, not the reason why there is none, and is of this release."""
+    try:
+        return bool(decode_value(ForecastValue, record.value).message)
+    except msgspec.DecodeError:
+        return False
 
 
 class _Events:

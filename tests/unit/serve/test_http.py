@@ -14,7 +14,7 @@ from pipelines.serve.http.app import build_app
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.step.keys import forecast_key
-from pipelines.serve.step.records import STATUS, Status, encode_value
+from pipelines.serve.step.records import STATUS, ForecastValue, Status, encode_value
 from pipelines.store import Store
 from tests.fakes.forecasters import STEP, TASK
 from tests.fakes.serving import BEGIN, NOW, raw
@@ -101,6 +101,16 @@ def test_prometheus_reads_counts_and_ages(core, web, monkeypatch):
         (age,) = (line for line in text.splitlines() if line.startswith("tidecast_fast_forecast_age_seconds{"))
         assert float(age.split()[-1]) == pytest.approx(2.0, abs=1e-3)
     assert "tidecast_fast_outbox_messages 0.0" in text
+
+
+def test_where_there_is_no_forecast_none_has_an_age(tmp_path):
+    """The record after each window then says why; as young as that, the gauge hid that a job has none for days."""
+    reasoned = ForecastValue(1, "4", ("a", "b", "c"), 0, 0, False, "model_error", b"")
+    with Store.open(tmp_path / "store") as store:
+        web = TestClient(build_app(store, STEP, {JOB, "rides"}, "s3cret"))
+        for name, value in ((JOB, encode_value(reasoned)), ("rides", b"\xc1 of another age")):
+            store.put(forecast_key(name, STEP), value, BEGIN)
+        assert "tidecast_fast_forecast_age_seconds{" not in web.get("/metrics", headers=BEARER).text
 
 
 def test_the_frontier_is_that_of_the_store(core, web):
