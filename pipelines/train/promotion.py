@@ -79,7 +79,7 @@ def decide(registry: ModelStore, job: str, tags: Tags, by_figures: Callable[[], 
     if version is None:
         return Verdict(False, tags.get("outcome", "no challenger: the run did not finish"))
     if present not in (champion, version):
-        return Verdict(False, _overtaken(champion, present))
+        return Verdict(False, overtaken(champion, present))
     decided = by_figures()
     if not decided.promoted or (left := registry.taken_back(job)) is None:
         return decided
@@ -142,13 +142,24 @@ def promote_winner(registry: ModelStore, verdict: Mapping[str, Any]) -> Mapping[
         again = f"`{_command(registry, 'promote', job, version)}` lets it serve again"
         return _left(verdict, f"version {version} has served already, and {present} serves by now; {again}")
     if present != champion:
-        return _refused(registry, verdict, _overtaken(champion, present))
+        return _refused(registry, verdict, overtaken(champion, present))
     if (left := registry.taken_back(job)) is not None:
         return _refused(registry, verdict, _held(registry, job, left, version))
     if not registry.succeed(job, version, champion):
-        return _refused(registry, verdict, _overtaken(champion, registry.champion_version(job)))
+        return _refused(registry, verdict, overtaken(champion, registry.champion_version(job)))
     registry.write_verdict(job, verdict["run"], verdict)  # a person may have said no first
     return verdict
+
+
+def overtaken(champion: str | None, present: str | None) -> str:
+    """Return in words why a winner is not promoted: not the version that it was compared with serves by now.
+
+    Args:
+        champion: the version that it was compared with; None for none.
+        present: the one that serves.
+    """
+    with_what = "no champion" if champion is None else f"version {champion}"
+    return f"rejected: compared with {with_what}, but {present or 'none'} serves by now. Train again."
 
 
 def is_settled(registry: ModelStore, verdict: Mapping[str, Any], made_at: float, approval_s: float) -> bool:
@@ -206,11 +217,6 @@ def reject_winner(registry: ModelStore, verdict: Mapping[str, Any], by: str) -> 
             verdict, f"{by} said no to version {version}, which has served before; {back} takes back what serves"
         )
     return _refused(registry, verdict, f"rejected by {by}. By its figures: {verdict['reason']}")
-
-
-def _overtaken(champion: str | None, present: str | None) -> str:
-    with_what = "no champion" if champion is None else f"version {champion}"
-    return f"rejected: compared with {with_what}, but {present or 'none'} serves by now. Train again."
 
 
 def _left(verdict: Mapping[str, Any], why: str) -> Mapping[str, Any]:

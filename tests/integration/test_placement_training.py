@@ -83,6 +83,26 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
 
 
 @pytest.mark.usefixtures("short")
+def test_what_a_person_lets_serve_while_a_network_is_judged_serves_on(registry, monkeypatch):
+    topology = ADVERTS.model_copy(update={"name": "chosen"})
+    versions = [train_network(registry, topology, TWO)["version"] for _ in range(2)]
+    registry.set_champion("chosen", versions[1])
+    judge = run.judge_networks
+
+    def judge_slowly(*asked):
+        registry.set_champion("chosen", versions[0])  # as on MLflow's pages
+        return judge(*asked)
+
+    monkeypatch.setattr(run, "judge_networks", judge_slowly)
+    monkeypatch.setattr(run, "decide", lambda *_: (True, "promoted"))
+    made = train_network(registry, topology, TWO)
+    assert (made["version"], made["promoted"], registry.champion_version("chosen")) == ("3", False, versions[0])
+    assert made["reason"] == "rejected: compared with version 2, but 1 serves by now. Train again."
+    assert registry.read_verdict("chosen") == made
+    assert registry.figures(made["run"])[2]["outcome"] == made["reason"]
+
+
+@pytest.mark.usefixtures("short")
 def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
     for module in (proposed, replan):
         monkeypatch.setattr(module, "load", lambda: settings)

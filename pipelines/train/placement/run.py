@@ -18,6 +18,7 @@ from pipelines.figures.written import find_commit
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PlacementRegistry
 from pipelines.train.card import describe_making
+from pipelines.train.promotion import overtaken
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 """Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
@@ -72,7 +73,8 @@ def train_network(
     """Train a network for a job's queries, register it as `challenger`, and make it champion if it wins.
 
     It wins if it comes in the twin to as much of the best placement as drawn ones do at as many evaluations, and as the
-    champion for the same queries does. The run gets parameters, the curve, and how it and both simple searches did.
+    champion for the same queries does; and if what served as it began still does. The run gets parameters, the curve,
+    and how it and both simple searches did.
     What is drawn in the training differs from version to version: one that was rejected is not trained again.
 
     Args:
@@ -116,11 +118,11 @@ def train_network(
         promoted, reason = decide(shares, theirs[0] if theirs else None)
         card = _card(topology, spaces[0], shares, reason, env, run.id)
         version = registry.register(run, name, model, spaces[0], card, {"env": env})
+        if promoted and not registry.succeed(name, version, before):
+            promoted, reason = False, overtaken(before, registry.champion_version(name))
         run.tags({"challenger": version, "champion": before or "", "outcome": reason})
         verdict = {"version": version, "promoted": promoted, "reason": reason, "run": run.id}
         registry.write_verdict(name, run.id, verdict)
-    if promoted:
-        registry.set_champion(name, version)
     return verdict
 
 
