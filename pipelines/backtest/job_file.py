@@ -11,7 +11,7 @@ import numpy as np
 
 from models.twin.calibration.fit import Fitted
 from models.twin.sim.job import TwinError, TwinJob
-from pipelines.whole_json import write_json_text
+from pipelines.whole_file import write_text
 
 _NEEDED = ("overhead_s", "per_record_s", "most", "startup_s")
 
@@ -42,7 +42,7 @@ def write_fit(fitted: Fitted, job: str, folder: Path) -> Path:
         OSError: the file cannot be written.
     """
     path = folder / f"{job}.json"
-    write_json_text(path, json.dumps(fit_to_json(fitted), indent=1) + "\n")
+    write_text(path, json.dumps(fit_to_json(fitted), indent=1) + "\n")
     return path
 
 

@@ -16,7 +16,7 @@ import psutil
 from configs.settings import ROOT
 from pipelines.figures import goals
 from pipelines.figures.form import Figure
-from pipelines.whole_json import write_json_text
+from pipelines.whole_file import write_text
 from pipelines.workers import usable_cores
 
 GIB = 1024**3
@@ -49,7 +49,7 @@ def write_figure(path: Path | None, data: Any) -> None:
     rows = command_goals.fill_rows(data) if command_goals else []
     seconds = time.time() - psutil.Process().create_time()
     figure = Figure(**describe_source(command_line, seconds), rows=rows, data=data)
-    write_json_text(path, figure.to_text())
+    write_text(path, figure.to_text())
 
 
 def describe_source(command: str, seconds: float) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from pipelines.kafka.compression import NONE, chosen_codec
 from pipelines.kafka.spark import spark_options, topic_out
 from pipelines.spark.checkpoint.repair import free_name
 from pipelines.spark.resource_manager import configured_file_system
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

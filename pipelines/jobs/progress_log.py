@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

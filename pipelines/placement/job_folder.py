@@ -20,7 +20,7 @@ from models.placement.plan.measured import Block, Placement
 from pipelines.alone import alone
 from pipelines.placement.watched_block import BlockEpoch, OffloadNote
 from pipelines.stack.backup.paths import move_schemas
-from pipelines.whole_json import write_json, write_json_text
+from pipelines.whole_file import write_json, write_text
 
 LOCK = "placement.lock"  # by which one at a time begins a job, or wants its blocks elsewhere
 KEPT = 4
@@ -117,13 +117,7 @@ class JobFolder:
         Raises:
             OSError: the file cannot be written; what was wanted before holds.
         """
-        coming = self._placement.with_suffix(f".{uuid.uuid4().hex[:8]}.coming")
-        try:
-            coming.write_text(json.dumps(asdict(placement), indent=1))
-            coming.replace(self._placement)
-        except OSError:
-            coming.unlink(missing_ok=True)
-            raise
+        write_text(self._placement, json.dumps(asdict(placement), indent=1))
 
     def change(self, to: Callable[[Placement], Placement]) -> None:
         """Want the job's blocks elsewhere, from where they are wanted; of two changes at once the second begins there.
@@ -237,7 +231,7 @@ def _checkpoint(folder: Path, block: str) -> Path:
 
 
 def _write_block(folder: Path, block: BlockApplication) -> None:
-    write_json_text(folder / "block.json", json.dumps(block._asdict(), indent=1))
+    write_text(folder / "block.json", json.dumps(block._asdict(), indent=1))
 
 
 def _number(folder: Path) -> int:

@@ -9,6 +9,7 @@ from typing import NamedTuple, Protocol
 
 from models.placement.plan.applications import BlockApplication
 from pipelines.stack.processes import Process
+from pipelines.whole_file import write_text
 
 AGAIN_S, LONGEST_S, STEADY_S = 2.0, 60.0, 300.0
 """Pause before a block is tried again, doubled each time that it failed; at most; and work after which that is over."""
@@ -59,9 +60,7 @@ class BlockEpoch:
 
     def note_round_trip(self, seconds: float) -> None:
         """Note how long an executor's way to the broker and back takes."""
-        coming = self.folder / "round_trip.coming"
-        coming.write_text(f"{seconds:.9f}")
-        coming.replace(self.folder / "round_trip")
+        write_text(self.folder / "round_trip", f"{seconds:.9f}")
 
     def round_trip_s(self) -> float | None:
         """Return how long an executor's way to the broker and back took; None: that was not probed."""

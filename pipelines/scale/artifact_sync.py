@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from configs.contract import Contract
 from pipelines.watched import read_changed
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 
 Read = Callable[[Path, Contract], Any]
 """Loads a version's files; a module's function, because workers get it by name.

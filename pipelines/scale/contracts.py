@@ -15,7 +15,7 @@ from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
 from pipelines.watched import VanishedFiles, files_in, is_new, read_changed
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 from tidecast.messages import ContractText
 
 

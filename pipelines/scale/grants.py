@@ -14,7 +14,7 @@ from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
 from models.pool.wants import PoolMemory, Want
 from pipelines.watched import read_changed
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 from tidecast.messages import PoolWant
 
 

@@ -17,7 +17,7 @@ from typing import Any
 from pipelines.bench.fleet.jobs import contract_of
 from pipelines.bench.fleet.usage import usage_of
 from pipelines.stack.stack import Stack
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 
 LONGEST_S = 1800.0
 

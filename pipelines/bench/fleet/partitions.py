@@ -21,7 +21,7 @@ from pipelines.bench.fleet.usage import cpu_s_of
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.processor import Scaler
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor, step_from
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 from tidecast.messages import Forecast, Message, encode
 
 if TYPE_CHECKING:

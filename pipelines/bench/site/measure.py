@@ -17,7 +17,7 @@ from pipelines.bench.site.kept.upgrade import upgrade_and_back
 from pipelines.bench.site.neighbours import ring_beside_services, ring_on_yarn
 from pipelines.figures.written import find_commit
 from pipelines.stack.isolation import isolated_settings
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 
 ROWS: dict[str, Callable[[Settings, Path], dict[str, Any]]] = {
     "yarn": ring_on_yarn,

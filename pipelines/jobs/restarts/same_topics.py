@@ -17,7 +17,7 @@ from pipelines.jobs.launch import RunFileError, damaged_file, move_away
 from pipelines.kafka.broker import topic_offsets
 from pipelines.kafka.topics import topic_id
 from pipelines.spark.checkpoint.files import Checkpoint
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 
 
 class OtherTopicsError(CorrectableError, RuntimeError):

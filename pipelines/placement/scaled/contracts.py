@@ -17,7 +17,8 @@ from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.measured import Placement
 from models.placement.plan.shares import allowed_clusters, most_executors, path_shares
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.scaled.written import is_as_written, signed, write_whole
+from pipelines.placement.scaled.written import is_as_written, signed
+from pipelines.whole_file import write_text
 
 WRITTEN = "# Written by Tidecast; the target follows the job's plan until this file is edited: "
 """Begins a contract that was written here."""
@@ -57,7 +58,7 @@ def write_contracts(settings: Settings, folder: JobFolder) -> list[Path]:
             "executors": executors, "error_budget": max(round(1 - topology.quantile, 6), LEAST_BUDGET),
             "planning": {"overhead_s": topology.overhead_s},
         }  # fmt: skip
-        write_whole(file, _text(topology, block, told))
+        write_text(file, _text(topology, block, told))
         load_contract(block.name, settings.contracts_dir)
         made.append(file)
     return made
@@ -126,7 +127,7 @@ def update_targets(settings: Settings, folder: JobFolder) -> Iterator[str]:
         if (before_s := told["latency_target_s"]) != target_s:
             changed = _text(topology, block, {**told, "latency_target_s": target_s})
             if file.read_text(errors="replace") == text:  # nobody has written to it meanwhile
-                write_whole(file, changed)
+                write_text(file, changed)
                 yield f"{block.name}: {target_s:g} s of {topology.target_s:g}, after {before_s:g}"
 
 

@@ -16,7 +16,8 @@ from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.plan.applications import applications_of
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.scaled.written import is_as_written, signed, write_whole
+from pipelines.placement.scaled.written import is_as_written, signed
+from pipelines.whole_file import write_text
 
 WRITTEN = "# Written by Tidecast; follows the job's topology until this file is edited: "
 """Begins a pool that was written here."""
@@ -56,7 +57,7 @@ def write_quota_pool(settings: Settings, folder: JobFolder) -> list[str]:
     wanted = signed(WRITTEN, body)
     if ours and text != wanted:
         settings.pools_dir.mkdir(parents=True, exist_ok=True)
-        write_whole(file, wanted)
+        write_text(file, wanted)
     pools, wrong = read_pools(settings.pools_dir, contracts)
     if topology.name in wrong:
         raise SettingsError(wrong[topology.name])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-from pathlib import Path
 
 
 def signed(head: str, body: str) -> str:
@@ -15,18 +14,6 @@ def is_as_written(text: str, head: str) -> bool:
     """Whether a text is as `signed` has made it with that head."""
     first, _, body = text.partition("\n")
     return first == f"{head}{_digest(body)}"
-
-
-def write_whole(file: Path, text: str) -> None:
-    """Write a file, whole or not at all.
-
-    Raises:
-        OSError: it cannot be written.
-    """
-    there = file.resolve()
-    coming = there.with_suffix(".coming")
-    coming.write_text(text)
-    coming.replace(there)
 
 
 def _digest(body: str) -> str:

@@ -11,6 +11,7 @@ import numpy as np
 
 from models.placement.learned.online import Scheduled, StepOutcome
 from pipelines.placement.job_folder import JobFolder
+from pipelines.whole_file import write_json
 
 FILE = "trial.json"
 
@@ -38,9 +39,7 @@ def write_trial(folder: JobFolder, state: Scheduled) -> None:
     Raises:
         OSError: the file cannot be written.
     """
-    coming = folder.path / f"{FILE}.coming"
-    coming.write_text(json.dumps(trial_as_json(state)))
-    coming.replace(folder.path / FILE)
+    write_json(folder.path / FILE, trial_as_json(state))
 
 
 def trial_as_json(state: Scheduled) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from pipelines import whole_json
+from pipelines import whole_file
 from pipelines.jobs.progress_log import READ_BYTES, ProgressLog, listener_of, newest_lines, progress_file
 
 
@@ -75,7 +75,7 @@ def test_a_line_that_was_cut_off_by_a_kill_does_not_take_the_next_one_with_it(tm
 def test_totals_that_cannot_be_written_leave_those_before_for_who_reads_them(tmp_path, monkeypatch):
     log = ProgressLog(tmp_path, "orders", SimpleNamespace(applicationId="app-1", uiWebUrl=None))
     log.add(json.dumps({"numInputRows": 1}), 0)
-    monkeypatch.setattr(whole_json.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+    monkeypatch.setattr(whole_file.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
     with pytest.raises(OSError, match="No space"):
         log.add(json.dumps({"numInputRows": 2}), 0)
     assert json.loads((tmp_path / "orders.json").read_text())["rows"] == 1

@@ -6,7 +6,7 @@ import pytest
 
 from configs.sections import Kafka
 from configs.settings import Settings
-from pipelines import whole_json
+from pipelines import whole_file
 from pipelines.jobs import launch
 from pipelines.jobs.launch import RunFileError, first_offsets_file, fix_first_offsets
 from pipelines.jobs.restarts import same_topics
@@ -114,7 +114,7 @@ def test_a_full_disk_leaves_no_file_of_the_first_start(tmp_path, ids, monkeypatc
     monkeypatch.setattr(launch, "topic_offsets", lambda kafka, topic: ends[topic])
     settings = Settings(kafka=KAFKA)
     with monkeypatch.context() as full:
-        full.setattr(whole_json.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
+        full.setattr(whole_file.os, "fsync", lambda _: (_ for _ in ()).throw(OSError(28, "No space left on device")))
         for begin in (
             lambda: refuse(tmp_path, "orders", TOPICS),
             lambda: fix_first_offsets(settings, tmp_path, "orders", TOPICS),

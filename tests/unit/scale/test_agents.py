@@ -12,7 +12,7 @@ from pipelines.registry import Champion, Registry
 from pipelines.registry.forecasters import PEAKS_FILE
 from pipelines.scale.artifact_sync import POINTERS, ArtifactSource, ArtifactSync, SyncedArtifacts
 from pipelines.scale.learned import Instant, Learned, agent_source, read_fitting_rehearsal, rehearsal_source
-from pipelines.whole_json import write_json
+from pipelines.whole_file import write_json
 from tests.fakes.agents import Versions, read
 
 CONTRACT = Contract(job="orders")

@@ -1,4 +1,4 @@
-"""JSON files that are written whole or not at all, whatever ends the process or the host."""
+"""Files that are written whole or not at all, whatever ends the process or the host."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from typing import Any
 
 
 def write_json(file: Path, data: Any) -> None:
-    """Write JSON to a file atomically, see `write_json_text`.
+    """Write JSON to a file atomically, see `write_text`.
 
     Raises:
         OSError: the folder or the file cannot be written.
         TypeError: `data` holds a value that JSON does not know; the file is as before.
     """
-    write_json_text(file, json.dumps(data))
+    write_text(file, json.dumps(data))
 
 
-def write_json_text(file: Path, text: str) -> None:
+def write_text(file: Path, text: str) -> None:
     """Write text to a file atomically: readers see the old or the new content. Creates the folder if need be.
 
     A link is followed. What is no file, as `/dev/stdout`, is written to as it is.
