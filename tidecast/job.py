@@ -148,9 +148,11 @@ class Job(OrderedJob):
     def ceiling(self) -> int | None:
         """Return how many tasks of the bottleneck stage run in parallel at most; more cores than that are of no use.
 
-        Before that is known, the number of partitions of the topics; None before those are known.
+        None until batches have told it: of a query that was started again the autoscaler knows it, and the number of
+        partitions may be far less. It is that one where Spark has shown no stage in more than COLD (3) of them.
         """
-        return self.bottleneck.tasks() or len(self.ends) or None
+        unseen = len(self.ends) if self.batches > BottleneckStage.COLD else 0
+        return self.bottleneck.tasks() or unseen or None
 
     def follow_admission(self, decision: Decision) -> None:
         """Note how many live records may be read; weights that are no numbers above 0 count as none."""

@@ -125,8 +125,8 @@ class Observer:
         with job.lock:
             if not self._subscribed:
                 self._find_topics(batch)
-            self._time(batch)
             job.bottleneck.add_batch(batch.rows, [(s.tasks, s.run_s) for s in stages])
+            self._time(batch)
             job.record_s = mean_record_s(job.record_s, batch.rows, [s.run_s for s in stages])
             for partition, end in batch.latest.items():
                 job.curves.setdefault(partition, OffsetCurve()).add(batch.latest_at, end)

@@ -315,7 +315,7 @@ def test_what_is_reckoned_from_the_executors_that_run_is_followed_where_more_of_
     assert (job.replay_rps, job.admission_rps) == (0.0, 120.0), "live records are held back no further"
     take(commands, wish(9, "d3", replay_rps=40.0, admission_rps=150.0, inputs={"contract_hash": "abc"}))
     assert (job.replay_rps, job.admission_rps, job.admitted_by) == (40.0, 150.0, "d3, contract abc")
-    job.ends = {("events", 0): 9, ("events", 1): 9}
+    job.ends, job.batches = {("events", 0): 9, ("events", 1): 9}, 4  # of which Spark has shown no stage
     take(commands, wish(4, "d4", replay_rps=7.0))  # beyond the useful ceiling
     assert (job.replay_rps, job.admission_rps) == (7.0, None)
     assert [one.status for one in job.outbox.of(Outcome)] == ["refused"] * 3 and job.actuator.calls == ["take over"]

@@ -1,12 +1,20 @@
 """What Spark's status store says of a stage, and what the agent sends of a batch's stages."""
 
 import json
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
-from tidecast.observer import sum_stages
+from configs.contract import Contract, Executors
+from models.policy.live.evaluation import most_of_use
+from models.policy.live.memory import fresh, with_interval
+from pipelines.serve.step.samples import fields_by_name
+from tests.fakes import driver
+from tidecast.messages import MetricSample
+from tidecast.observer import Observer, sum_stages
 from tidecast.spark.cluster import Cluster, Stage, _stage
+from tidecast.spark.progress import Batch
 
 TOLD = {
     "attemptId": 1, "numTasks": 8, "submissionTime": 1000, "completionTime": 3500, "executorRunTime": 9000,
@@ -68,3 +76,38 @@ def test_stages_of_a_batch_are_known_also_where_delta_merges_within_it():
     cluster.jsc = SimpleNamespace(dagScheduler=lambda: SimpleNamespace(nextStageId=lambda: len(store.descriptions)))
     assert [stage.stage_id for stage in cluster.batch_stages("r", 5)] == [0, 1, 2]
     assert [stage.stage_id for stage in cluster.batch_stages("r", 6)] == [3]
+
+
+def agent_of(stages):
+    """An observer of a query over twelve partitions, whose batches have these stages."""
+    job = driver.job(ends={("events", number): 0 for number in range(12)})
+    cluster = SimpleNamespace(
+        jquery=SimpleNamespace(lastProgress=lambda: None), batch_stages=lambda run_id, batch_id: stages,
+        executors_used=lambda stages: {}, task_spread=lambda stage: None,
+    )  # fmt: skip
+    return job, Observer(job, cluster)
+
+
+def ceilings(job, observer):
+    """What it says before its first batch of records, and after each of four."""
+    yield job.ceiling()
+    for number in range(4):
+        observer._handle(Batch(number, "r", 10.0 + number, 0.5, 100, {}, {}, {}, 9.0))
+        yield job.ceiling()
+
+
+def test_a_query_that_was_started_again_keeps_the_executors_that_its_tasks_fill():
+    contract = Contract(job="orders", executors=Executors(min=2, max=8, cores=4))
+    job, observer = agent_of([Stage(1, 0, 200, 3.0, 1.0), Stage(2, 0, 12, 1.0, 0.5)])
+    memory = replace(fresh(contract), tasks=200)
+    for ceiling in ceilings(job, observer):
+        said = MetricSample("orders", "interval", 0.0, 1.0, arrival_rps=4500.0, executors=8, task_ceiling=ceiling)
+        memory = with_interval(memory, fields_by_name(said))
+        assert most_of_use(memory, contract) == 8  # by the twelve partitions it would be three
+    assert memory.tasks == 200
+
+
+def test_tasks_are_told_once_they_are_known_and_partitions_where_no_stage_is_shown():
+    shown = agent_of([Stage(1, 0, 200, 3.0, 1.0), Stage(2, 0, 12, 1.0, 0.5)])
+    assert [*ceilings(*shown)] == [None, None, None, None, 200]
+    assert [*ceilings(*agent_of([]))] == [None, None, None, None, 12]
