@@ -16,6 +16,7 @@ from models.policy.live.learned_lead import lead_quantiles, plan_contract
 from models.policy.live.memory import Memory
 from models.policy.live.unseen import keep_unseen, running_unseen
 from models.policy.replays.control import decide_rate
+from models.policy.replays.kept import with_progress
 from models.policy.replays.total import ask_in_all, seconds_since
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
@@ -68,8 +69,7 @@ class Scaler:
             the job is in a pool, what it wants of it, in this order.
 
         Raises:
-            KeyError: a row of another topic than metrics, forecasts, heartbeats, outcomes and replays, or one without a
-                column.
+            KeyError: a row of a topic that `update_memory` does not take, or one without a column.
         """
         if self.unknown:
             return self._left(memory, rows, now)
@@ -128,7 +128,7 @@ class Scaler:
             elif isinstance(message, Decision):
                 memory = with_decision(memory, message)
             elif isinstance(message, ReplayProgress):
-                memory = memories.with_replay(memory, fields)
+                memory = dataclasses.replace(memory, replay=with_progress(memory.replay, fields))
             elif message.kind == "batch":
                 memory = memories.with_batch(memory, fields, self.contract)
             elif message.executors is not None:  # back-dated history says nothing about now

@@ -22,7 +22,7 @@ from models.policy.live.learned_lead import LearnedLead, no_room
 from models.policy.live.standing import Standing
 from models.policy.received.arrival_rate import add_seconds
 from models.policy.received.past import Past, add_interval
-from models.policy.replays.kept import ReplayControl, with_latency, with_progress, without_unsaid
+from models.policy.replays.kept import ReplayControl, with_latency, without_unsaid
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Memory:
         behind_at, no_room: since when the job is behind, if it is; whether the cluster has no room for all of `target`.
         busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
-        scaling: exponent of the slots by which `model` counts them; None: not known.
+        scaling, cores: exponent of the slots by which `model` counts them, and slots of an executor; None: not known.
     """
 
     model: BatchTime
@@ -91,6 +91,7 @@ class Memory:
     busiest: float | None = None
     timer_ms: int | None = None
     scaling: float | None = None
+    cores: int | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -136,7 +137,8 @@ class Memory:
 def fresh(contract: Contract) -> Memory:
     """Create the memory of a job of which only the contract's first guess of the batch time is known."""
     planning = contract.planning
-    return Memory(BatchTime.guess(planning.overhead_s, planning.per_record_s), scaling=planning.scaling)
+    guess = BatchTime.guess(planning.overhead_s, planning.per_record_s)
+    return Memory(guess, scaling=planning.scaling, cores=contract.executors.cores)
 
 
 def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
@@ -213,14 +215,15 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
 def with_contract(memory: Memory, contract: Contract) -> Memory:
     """Return the memory of a job that has a contract (again): its guess is the batch model, or bounds a learned one.
 
-    Where `planning.scaling` was edited, the executors that run sustain what they did, and other numbers of them do not.
+    Where `planning.scaling` or `executors.cores` was edited, the executors that run sustain what they did.
     """
-    planning = contract.planning
-    slots = parallelism(memory.executors or 1, contract.executors.cores, memory.ceiling(contract))
-    slot = slots ** (planning.scaling - (memory.scaling or planning.scaling))
+    planning, cores = contract.planning, contract.executors.cores
+    running, tasks = memory.executors or 1, memory.ceiling(contract)
+    known = parallelism(running, memory.cores or cores, tasks) ** (memory.scaling or planning.scaling)
+    slot = parallelism(running, cores, tasks) ** planning.scaling / known
     guess = BatchTime.guess(planning.overhead_s, planning.per_record_s)
     model = guess if memory.metric_at is None else memory.model.with_guess(guess, slot)
-    return replace(memory, model=model, scaling=planning.scaling, unknown_at=None)
+    return replace(memory, model=model, scaling=planning.scaling, cores=cores, unknown_at=None)
 
 
 def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Account:
@@ -228,11 +231,6 @@ def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Ac
     if latency_s is None:
         return memory.account
     return memory.account.add_batch(Promise.of(contract), sample["wall_time"], latency_s, sample["time_scale"])
-
-
-def with_replay(memory: Memory, progress: dict[str, Any]) -> Memory:
-    """Return the memory after a word on a replay: fields of a `tidecast.orders.ReplayProgress`."""
-    return replace(memory, replay=with_progress(memory.replay, progress))
 
 
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:

@@ -376,8 +376,8 @@ def test_a_corrected_first_guess_reaches_a_running_job():
     assert told.model.per_record_s == pytest.approx(0.00005, rel=0.1)
 
 
-@pytest.mark.parametrize("scaling", [0.83, 0.5])
-def test_with_another_scaling_the_executors_that_run_sustain_what_they_did(scaling):
+@pytest.mark.parametrize(("scaling", "cores"), [(0.83, 1), (0.5, 1), (1.0, 2), (0.83, 2)])
+def test_with_another_scaling_or_other_cores_the_executors_that_run_sustain_what_they_did(scaling, cores):
     def sustained(memory, contract, executors):
         _, seen, _ = evaluate(memory, 100.2, contract, FORECAST)
         return seen.to_view(contract).capacity.sustained_rps(np.array([float(executors)]))[0]
@@ -386,7 +386,8 @@ def test_with_another_scaling_the_executors_that_run_sustain_what_they_did(scali
     for at in range(100):
         batch = {"batch_rows": 2000, "batch_s": 4.4, "executors": 4, "wall_time": 100.0 + at}
         memory = with_batch(memory, batch, CONTRACT)
-    edited = CONTRACT.model_copy(update={"planning": CONTRACT.planning.model_copy(update={"scaling": scaling})})
+    planning = CONTRACT.planning.model_copy(update={"scaling": scaling})
+    edited = CONTRACT.model_copy(update={"planning": planning, "executors": Executors(min=1, max=4, cores=cores)})
     before = sustained(memory, CONTRACT, 4)
     for _ in range(3):  # the edit is found once
         memory = with_contract(Memory.from_json(memory.to_json()), edited)
@@ -396,6 +397,13 @@ def test_with_another_scaling_the_executors_that_run_sustain_what_they_did(scali
     assert sustained(back, CONTRACT, 1) == pytest.approx(before / 4)
     first = with_contract(fresh(CONTRACT), edited)
     assert first.model.per_record_s == edited.planning.per_record_s, "a guess is one of the scaling beside it"
+
+
+def test_what_a_release_learned_that_did_not_note_the_cores_is_of_those_of_now():
+    memory = with_interval(fresh(CONTRACT), interval(executors=4))
+    kept = json.loads(memory.to_json())
+    del kept["cores"]
+    assert with_contract(Memory.from_json(json.dumps(kept)), CONTRACT) == memory
 
 
 def test_what_an_earlier_release_learned_of_batches_is_the_first_guess():
