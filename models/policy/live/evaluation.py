@@ -28,7 +28,7 @@ FIRST_LOOK_S = 1.0  # seconds taken as passed at the first evaluation
 NEVER_S = 1e6
 """Seconds reported as time since the last change, or raise, before there was one."""
 RESYNC_S, RESYNC_LEADS = 20.0, 1.5
-"""Seconds, or lead times if longer, after which a target not reached is replaced by the executors that are there."""
+"""Seconds, or lead times if longer, after which a target that nobody asks for is replaced by what is there."""
 SET_BACK_S = 5.0
 """Seconds by which the last evaluation lies ahead of a clock that was set back since."""
 
@@ -40,8 +40,9 @@ def evaluate(
     """Evaluate one live job: observe it as its memory has it, and ask the policy for a number of executors.
 
     A target that the executors have not reached after 20 s, or 1.5 lead times if longer, is replaced by the executors
-    that are there. After a decision of another policy this one begins with an empty memory. Where nothing arrives and
-    nothing waits the error budget does not burn. Nothing is read or written.
+    that are there, unless the agent still asks the cluster for it. After a decision of another policy this one begins
+    with an empty memory. Where nothing arrives and nothing waits the error budget does not burn. Nothing is read or
+    written.
 
     Args:
         memory: of the job.
@@ -176,7 +177,19 @@ def _own_share(share: float | None, memory: Memory, executors: int) -> float | N
 
 
 def _target(memory: Memory, executors: int, now: float, contract: Contract) -> int:
-    """That of the last decision while it can still come true, else the executors that are there."""
+    """That of the last decision while it can still come true, or is asked for; else the executors that are there."""
     waited = math.inf if memory.changed_at is None else now - memory.changed_at
-    lost = waited > max(RESYNC_S, RESYNC_LEADS * contract.planning.lead_s)
+    lost = waited > max(RESYNC_S, RESYNC_LEADS * contract.planning.lead_s) and not _is_asked_for(memory)
     return executors if memory.target is None or lost else memory.target
+
+
+def _is_asked_for(memory: Memory) -> bool:
+    """Whether the agent follows: of one that was lost another comes, and what the cluster has no room for comes later.
+
+    To say anything else would call off what is under way. An agent that begins anew asks for less, one in another mode
+    for what it asked for before.
+    """
+    if memory.target is None or memory.executors is None or memory.pending is None:
+        return False
+    in_all = memory.target if memory.standing is None else memory.standing.executors  # with those for replays
+    return memory.target <= memory.executors + memory.pending <= max(memory.target, in_all)

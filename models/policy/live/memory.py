@@ -40,7 +40,7 @@ class Memory:
         batches, looked_at: sums since the last evaluation, and when that was.
         policy, carried, delay_s: who decided last, its memory as JSON values, and how long it kept executors.
         forecast, refuted: the newest forecast's fields, if any; whether nothing came of load that they called sure.
-        mode: what the job's agent does with decisions, as it last said.
+        mode, pending: what the agent does with decisions; executors that it asks for beyond these, None: Spark scales.
         standing, asked_at: the decision written last; when what it asks for, also for replays, last rose.
         beat_at, unknown_at: when a heartbeat was last written; since when the job has had no contract.
         refused: kinds of metrics that were refused, and when that was told.
@@ -62,6 +62,7 @@ class Memory:
     executors: int | None = None
     target: int | None = None
     tasks: int | None = None
+    pending: int | None = None
     changed_at: float | None = None
     raised_at: float | None = None
     delay_s: float | None = None
@@ -166,6 +167,7 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         lag_records=memory.lag_records if sample["lag_records"] is None else sample["lag_records"],
         executors=executors if executors is not None else memory.executors,
         tasks=sample["task_ceiling"] or memory.tasks,
+        pending=sample.get("pending_executors"),
         mode=sample.get("mode"),
         metric_at=sample["wall_time"],
         metric_time=sample["time"] + sample["span_s"],

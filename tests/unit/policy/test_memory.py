@@ -1,3 +1,4 @@
+import itertools
 import json
 import math
 from dataclasses import replace
@@ -242,6 +243,59 @@ def test_a_request_is_not_withdrawn_before_its_executors_can_have_come():
         targets.append(made.executors)
     asked = targets.index(3)
     assert set(targets[asked : asked + 90]) == {3}
+
+
+PACED = ("hpa", "keda", "flink", "ds2", "spark_dstream", "md_stream")
+
+
+@pytest.mark.parametrize("name", PACED)
+def test_of_one_that_was_preempted_the_next_is_awaited_while_the_agent_asks_for_it(name):
+    """It was called off in the second in which Spark had begun it, with the word "hold", and so one after another."""
+    contract = CONTRACT.model_copy(update={"executors": Executors(min=1, max=8)})
+    policy = build(name, contract)
+    memory = replace(with_interval(fresh(contract), interval(executors=5)), target=5, changed_at=-3600.0)
+    memory, _, _ = evaluate(memory, 100.0, contract, policy)
+    for second, pending, expected in ((101.0, 1, 5), (102.0, 0, 4), (103.0, None, 4)):
+        lost = with_interval(memory, {**interval(wall=second, executors=4), "pending_executors": pending})
+        _, seen, made = evaluate(lost, second, contract, policy)
+        assert (seen.target, made.executors, made.codes[0]) == (expected, expected, "hold")
+
+
+def test_a_raise_stands_while_the_agent_asks_for_it_however_late_its_executors_come():
+    """A lead time of 8 s is the contract's guess, and pods took 60 s: after 20 s it was withdrawn, and then asked."""
+    policy, memory, targets = build("hpa", CONTRACT), fresh(CONTRACT), []
+    for second in range(100):
+        wall, target = 100.0 + second, 1 if memory.target is None else memory.target
+        executors = target if second > 15 + 60 else 1
+        told = {
+            **interval(wall=wall, arrival=400, executors=executors, lag=4000),
+            "pending_executors": target - executors,
+        }
+        batch = {"batch_rows": 400, "batch_s": 3.0, "executors": executors, "wall_time": wall}
+        memory = with_batch(with_interval(memory, told), batch, CONTRACT)
+        memory, _, made = evaluate(memory, wall, CONTRACT, policy)
+        targets.append(made.executors)
+    raised = [now for before, now in itertools.pairwise(targets) if now != before]
+    assert raised[0] > 1 and raised == sorted(raised)
+
+
+@pytest.mark.parametrize(
+    ("executors", "pending", "in_all", "target"),
+    [
+        (5, 0, 3, 5),  # the agent does not lower: it is frozen
+        (2, 0, 3, 2),  # it has begun anew, and asks for those that are there
+        (2, 1, 3, 3),
+        (3, 2, 5, 3),  # two more for replays are under way
+        (2, 3, 5, 3),
+        (2, 3, 4, 2),  # it asks for more than was decided
+    ],
+)
+def test_a_target_stands_as_long_as_the_agent_asks_for_what_was_decided(executors, pending, in_all, target):
+    told = {**interval(executors=executors), "pending_executors": pending}
+    memory = with_interval(fresh(CONTRACT), told)
+    memory = replace(memory, target=3, changed_at=0.0, standing=Standing("j-1", 0.0, in_all, ""))
+    _, seen, _ = evaluate(memory, 100.0, CONTRACT, REACTIVE)
+    assert seen.target == target
 
 
 IN_TURNS = Contract(
