@@ -2,21 +2,23 @@
 
 Unified batch-stream runtime paper, recovery: catch-up = backlog / (mu - lambda), and mu >= lambda + backlog / time
 left. Here lambda is the forecast's, step by step, and mu the learned capacity with its spread, from a lead time on
-that of the executors asked for.
+that of the executors asked for, which come in turns where they slow each other's start down.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from itertools import accumulate
 
 import numpy as np
 
-from configs.contract import Contract
+from configs.contract import Contract, Planning
 from models.policy.core.backlog import backlog
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.capacity import Capacity
 from models.policy.core.rate_spread import slot_quantile
+from models.policy.planners.turns import turns_of
 from models.policy.received.observation import Observation
 
 SURE = 0.95
@@ -81,11 +83,11 @@ def find_catch_up(seen: Observation, contract: Contract, capacity: Capacity, exe
 
     def takes_s(number: int, level: float, of_load: float) -> float:
         factor = slot_quantile(BatchTime.guess(0.0, 1.0), seen.scatter or 0.0, level)
-        now, then = (factor * float(rate) for rate in capacity_of(seen.executors, number))
-        return _seconds(waiting, now, then, contract.planning.lead_s, _load(seen, of_load))
-
-    def capacity_of(*numbers: int) -> tuple[float, ...]:
-        return tuple(float(capacity.sustained_rps(np.array([float(number)]))[0]) for number in numbers)
+        at_work = [
+            (until, factor * float(capacity.sustained_rps(np.array([some]))[0]))
+            for until, some in _at_work(seen, contract.planning, number)
+        ]
+        return _seconds(waiting, at_work, _load(seen, of_load))
 
     sure_s = takes_s(executors, 1 - SURE, _UPPER)
     recovery = contract.backpressure.recovery if contract.backpressure is not None else None
@@ -98,14 +100,22 @@ def find_catch_up(seen: Observation, contract: Contract, capacity: Capacity, exe
     return CatchUp(math.ceil(waiting), takes_s(executors, 0.5, 0.5), sure_s, rto_s, left_s, number, held_s)
 
 
-def describe_catch_up(found: CatchUp, executors: int) -> str:
-    """Say it in words; `executors` are those that the policy asks for."""
+def describe_catch_up(found: CatchUp, executors: int, begun: int | None = None) -> str:
+    """Say it in words.
+
+    Args:
+        found: what was predicted.
+        executors: that the policy asks for.
+        begun: that are asked for now, where they start in turns; None: all that hold it.
+    """
     text = f"{found.records:,} records wait: caught up {_in(found.median_s)} ({SURE:.0%}: {_in(found.sure_s)})"
     if found.left_s is None or found.sure_s <= found.left_s:
         return text
     more = f"{found.executors - executors} more asked for" if found.executors > executors else "no more can be had"
     holds = found.held_s <= found.left_s
     kept = f"hold it, {_in(found.held_s)}" if holds else f"do not hold it either, {_in(found.held_s)}"
+    if begun is not None and begun < found.executors:
+        kept = f"{kept}; {found.executors - begun} of them later, as executors start in turns"
     return f"{text}; rto {found.rto_s:g} s, {found.left_s:.0f} s left: {more}, {found.executors} executors {kept}"
 
 
@@ -122,11 +132,22 @@ def _load(seen: Observation, level: float) -> list[tuple[float, float]]:
     return [*steps[:-1], (math.inf, steps[-1][1])]
 
 
-def _seconds(waiting: float, now_rps: float, then_rps: float, lead_s: float, load: list[tuple[float, float]]) -> float:
-    """Seconds until nothing waits, where the capacity changes after a lead time and the load by steps."""
+def _at_work(seen: Observation, planning: Planning, number: int) -> list[tuple[float, float]]:
+    """Until when, wall seconds from now, how many executors work on the way to a number of them; the last for ever."""
+    missing = number - seen.executors
+    turns: tuple[tuple[float, float], ...] = ((float(missing), 1.0),)
+    if seen.rto_in_turns and missing > 0:
+        turns = turns_of(missing, planning.start_growth, planning.step_up)
+    works = [*accumulate((more for more, _ in turns), initial=float(seen.executors))]
+    return [*zip([*(leads * planning.lead_s for _, leads in turns), math.inf], works, strict=True)]
+
+
+def _seconds(waiting: float, at_work: list[tuple[float, float]], load: list[tuple[float, float]]) -> float:
+    """Seconds until nothing waits, where capacity and load, records/s, change by steps."""
     at = 0.0
     for until, rate in load:
-        for end, capacity in ((min(until, lead_s), now_rps), (until, then_rps)):
+        for working, capacity in at_work:
+            end = min(until, working)
             if end <= at:
                 continue
             spare = capacity - rate

@@ -101,6 +101,7 @@ def evaluate(
         unmet=memory.target if memory.no_room and (memory.target or 0) > executors else None,
         useful=most_of_use(memory, contract),
         down_delay_s=contract.planning.scale_down_delay_s, carried=_carried(memory, now, contract, policy),
+        rto_in_turns=True,
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
     memory = replace(

@@ -12,10 +12,11 @@ from models.policy.core import carried
 from models.policy.core.capacity import Floats
 from models.policy.core.choice import Choice, Why
 from models.policy.core.policy import Policy, decide
-from models.policy.core.view import Memory
+from models.policy.core.view import Memory, View
 from models.policy.live.burn import describe_burn
-from models.policy.live.catch_up import describe_catch_up, find_catch_up
+from models.policy.live.catch_up import CatchUp, describe_catch_up, find_catch_up
 from models.policy.live.shortage import describe_shortage, find_shortage
+from models.policy.planners.turns import raise_in_turns
 from models.policy.received.observation import Observation
 
 PLANNERS = ("reactive", "forecast")
@@ -70,9 +71,10 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
         lacks = max(seen.asked - seen.executors, 0)
         reason, codes = f"{reason}; the cluster has no room for {lacks} of {seen.asked} executors", [*codes, "no_room"]
     if behind := find_catch_up(seen, contract, view.capacity, target):
-        reason, codes = f"{reason}; {describe_catch_up(behind, target)}", [*codes, "recovery"]
-        if behind.executors > target:
-            target, codes = behind.executors, [_way(behind.executors, seen), *codes[1:]]
+        begun = _begin(behind, target, seen, view, contract)
+        reason, codes = f"{reason}; {describe_catch_up(behind, target, begun)}", [*codes, "recovery"]
+        if begun > target:
+            target, codes = begun, [_way(begun, seen), *codes[1:]]
             reason = f"{_moved(target, seen)}: {reason.partition(': ')[2]}"
             capacity = float(view.capacity.sustained_rps(np.array([float(target)]))[0])
     if shortage := find_shortage(seen, contract, view.capacity):
@@ -83,6 +85,15 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,
         float(view.capacity.sustained_rps(view.executors)[0]), seen.planned_rps / capacity if capacity > 0 else None,
     )  # fmt: skip
+
+
+def _begin(behind: CatchUp, target: int, seen: Observation, view: View, contract: Contract) -> int:
+    """How many executors to ask for now, on the way from the policy's to those that an `rto` needs."""
+    plan = contract.planning
+    if not (seen.rto_in_turns and plan.in_turns) or behind.executors <= target:
+        return behind.executors
+    wanted = np.array([float(behind.executors)])
+    return max(target, int(raise_in_turns(view, wanted, plan.start_growth, plan.step_up, plan.lead_s)[0]))
 
 
 def _of_use(choice: Choice, most: int) -> Choice:

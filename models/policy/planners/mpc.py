@@ -26,7 +26,7 @@ from models.policy.core.choice import Choice, why_flags
 from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
 from models.policy.planners.delay import hold_of
-from models.policy.planners.turns import at_once, pace_s, plan_turns
+from models.policy.planners.turns import plan_turns, raise_in_turns
 
 RARER = 4.0
 """How many times rarer late seconds are than stretches with a peak above the plan, in which most seconds are none: the
@@ -202,18 +202,10 @@ class Mpc(Rule):
         return memory, Choice(np.where(known, target, view.target), why, observed, forecast)
 
     def raise_towards(self, view: View, wanted: Floats) -> Floats:
-        """Return (runs,) executors to ask for now on the way up to (runs,) wanted, at least the target.
-
-        As many as are soonest of use start at once, at most `step_up`; the next ones when these should work. Nothing
-        starts in a lowering: it is no turn.
-        """
+        """Return (runs,) executors to ask for now on the way up to (runs,) wanted, at least the target: in turns."""
         if not np.any(self.growth) and math.isinf(self.step_up):
             return wanted
-        missing = np.maximum(wanted - view.ready, 0.0)
-        waited = view.since_raise_s >= pace_s(missing, view.starting, self.growth, self.step_up, self.lead_s)
-        next_up = np.where(waited, view.ready + at_once(missing, self.growth, self.step_up), view.target)
-        begun: Floats = np.clip(next_up, view.target, wanted)
-        return begun
+        return raise_in_turns(view, wanted, self.growth, self.step_up, self.lead_s)
 
     def _worth(self, view: View, quantiles: Floats, usable: NDArray[np.bool_], busy: Floats | float) -> Floats:
         """(P, runs) records/s to provide for, of quantiles (P, runs, Q); 0 without a usable forecast."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from models.policy.core.capacity import Floats
+from models.policy.core.view import View
 
 TURN = 0.75
 """Share of the lead time that is planned for, its 0.9 quantile, after which a start is over in the median and the next
@@ -95,6 +96,21 @@ def pace_s(
     several = np.maximum(missing, 2.0)  # a single one that is missing waits, too, for one that was begun before it
     turns = at_once(several, growth, step_up) < several
     return np.where(turns, TURN * lead_s * np.maximum(started, 1.0) ** growth, 0.0)
+
+
+def raise_in_turns(
+    view: View, wanted: Floats, growth: Floats | float, step_up: float, lead_s: Floats | float
+) -> Floats:  # fmt: skip
+    """Return (runs,) executors to ask for now on the way up to (runs,) wanted, at least the target.
+
+    As many as are soonest of use start at once, at most `step_up`; the next ones when these should work. Nothing starts
+    in a lowering: it is no turn. The arguments are those of `pace_s`.
+    """
+    missing = np.maximum(wanted - view.ready, 0.0)
+    waited = view.since_raise_s >= pace_s(missing, view.starting, growth, step_up, lead_s)
+    next_up = np.where(waited, view.ready + at_once(missing, growth, step_up), view.target)
+    begun: Floats = np.clip(next_up, view.target, wanted)
+    return begun
 
 
 class Turns(NamedTuple):

@@ -20,7 +20,7 @@ _SEEN = (
 """Fields that a view takes over unchanged."""
 _ADDED = (
     "lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest", "useful",
-    "since_raise_s", "down_delay_s", "steady_rps",
+    "since_raise_s", "down_delay_s", "steady_rps", "rto_in_turns",
 )  # fmt: skip
 
 
@@ -63,6 +63,7 @@ class Observation:
         since_raise_s: since the target last rose; None in older logs, which waited since its last change.
         down_delay_s: how long an executor is kept that nobody needs; None in older logs, whose contract has it.
         steady_rps: records/s that policies plan by (`arrival_rate`); None in older logs: `arrival_rps`.
+        rto_in_turns: that those which an `rto` asks for start in turns; None in older logs, where all started at once.
     """
 
     now_s: float
@@ -100,6 +101,7 @@ class Observation:
     since_raise_s: float | None = None
     down_delay_s: float | None = None
     steady_rps: float | None = None
+    rto_in_turns: bool | None = None
 
     def most(self, contract: Contract) -> int:
         """Return the most executors that may be asked for."""

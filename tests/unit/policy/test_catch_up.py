@@ -138,6 +138,50 @@ def test_who_gets_more_for_an_rto_is_told_which_way_that_goes(target, moved):
     assert made.reason.startswith(f"{moved}: 100 rec/s, lag 6150") and made.reason.count(": 2 more asked for") == 1
 
 
+IN_TURNS = {"start_growth": 1.0}
+STEPS = {"max_step_up": 1}
+
+
+def in_turns(rto_s, static_executors=2, **planning):
+    changes = {"static_executors": static_executors, **planning}
+    return with_rto(rto_s).model_copy(update={"planning": PLANNING.model_copy(update=changes)})
+
+
+@pytest.mark.parametrize("planning", [IN_TURNS, STEPS])
+def test_executors_that_start_in_turns_catch_up_as_late_as_they_come(planning):
+    # Two for ten seconds, three for 7.5, then four: 99.6, 199.4 and 299.2 records a second go.
+    contract = in_turns(95.0, **planning)
+    one = found(4, contract=contract, rto_in_turns=True)
+    assert one.sure_s == pytest.approx(17.5 + (6_000 - 996 - 1_495.5) / 299.2)
+    assert found(4, contract=contract).sure_s == pytest.approx(10 + (6_000 - 996) / 299.2)  # a log of before
+    assert found(1, contract=contract, rto_in_turns=True).sure_s == found(1, contract=contract).sure_s  # one goes
+
+
+@pytest.mark.parametrize(
+    ("changes", "executors", "begins"),
+    [
+        ({"rto_in_turns": True}, 3, "up 2 → 3: "),
+        ({"rto_in_turns": True, "since_raise_s": 3.0, "target": 3}, 3, "hold: "),
+        ({"rto_in_turns": True, "since_raise_s": 8.0, "target": 3, "executors": 3}, 4, "up 3 → 4: "),
+        ({"rto_in_turns": True, "target": 6}, 4, "down 6 → 4: "),
+        ({}, 4, "up 2 → 4: "),
+    ],
+)
+@pytest.mark.parametrize("planning", [IN_TURNS, STEPS])
+def test_those_that_an_rto_needs_start_in_the_turns_of_all_others(planning, changes, executors, begins):
+    contract = in_turns(90.0 if "executors" in changes else 95.0, **planning)
+    _, made = make_plan(seen(**changes), contract, build("static", contract))
+    assert made.executors == executors and made.reason.startswith(begins)
+    later = "1 of them later, as executors start in turns" in made.reason
+    assert later == (executors < 4) and "4 executors hold it" in made.reason
+
+
+def test_they_start_at_once_where_each_has_a_computer_of_its_own():
+    contract = in_turns(95.0)
+    _, made = make_plan(seen(rto_in_turns=True), contract, build("static", contract))
+    assert (made.executors, made.codes[0]) == (4, "up")
+
+
 def test_a_decision_says_it_asks_for_it_and_replays_bit_for_bit():
     contract = with_rto(100.0)
     scaler, memory, now = Scaler("orders", contract, "reactive", "act"), fresh(contract), 1e6
