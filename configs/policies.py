@@ -18,3 +18,12 @@ LEARNED: tuple[str, ...] = ("dqn",)
 """Policies that need a trained agent from the registry."""
 BY_PEAKS: tuple[str, ...] = ("mpc", "dqn")
 """Policies that use quantiles of the load's peak over lead + hold, of levels `models.policy.received.peaks.LEVELS`."""
+_PLANNERS = ("reactive", "forecast")
+PLANNED_BY: dict[str, tuple[str, ...]] = {
+    "quantile": ("forecast",),
+    "target_utilisation": ("schedule", *_PLANNERS),
+    "scale_down_delay_s": (*_PLANNERS, "mpc", "dqn"),
+    "cooldown_s": _PLANNERS,
+    "max_step_down": _PLANNERS,
+}
+"""Policies that keep to a key of a contract's `planning`; those that are not here hold beside any policy, too."""

@@ -52,6 +52,20 @@ def check_file(file: Path) -> tuple[Contract, SustainedRates, Terms]:
         raise SettingsError(f"{file.name}, line {at}: backpressure.{told}") from None
 
 
+def list_unkept(file: Path, policy: str) -> list[str]:
+    """List what a contract's file states of `planning` that a policy does not keep to, a line each."""
+    from configs.files import read_lined
+    from configs.policies import PLANNED_BY
+
+    lines = read_lined(file.read_text()).lines
+    stated = {str(place[1]): line for place, line in lines.items() if place[0] == "planning" and len(place) == 2}
+    return [
+        f"planning.{key} (line {stated[key]}): not kept by the policy {policy}, but by {', '.join(keepers)}"
+        for key, keepers in PLANNED_BY.items()
+        if key in stated and policy not in keepers
+    ]
+
+
 def list_problems(contracts: Sequence[str]) -> list[str]:
     """List what is wrong in contracts that are named by job or file, a line each; one that is wrong stops no other."""
     found: list[str] = []

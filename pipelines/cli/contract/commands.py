@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from configs.errors import SettingsError
-from pipelines.cli.contract.checked import all_contracts, check_file, contract_file, list_problems
+from pipelines.cli.contract.checked import all_contracts, check_file, contract_file, list_problems, list_unkept
 from pipelines.cli.contract.compared import compare_contracts
 from pipelines.cli.contract.configured import try_in_twin
 from pipelines.cli.contract.proposed import propose_from_lake
@@ -31,6 +31,8 @@ def check_contract(
 ) -> None:
     """Say what is wrong in contracts, line by line, or print what follows from one: paths, scales, boxes, ladder.
 
+    Keys of `planning` are told that the policy which is set does not keep to.
+
     Of several contracts, or all, every problem is a line of its own, with file and line, and the status is 1 if there
     is one.
 
@@ -44,8 +46,10 @@ def check_contract(
     if bool(contracts) == every:
         raise SettingsError("Which contracts? Name jobs or files, as `tidecast contract check orders`, or say --all.")
     if contracts and len(contracts) == 1:
-        checked, rates, terms = check_file(contract_file(contracts[0]))
-        print(*describe_terms(checked, rates, terms), sep="\n")
+        file = contract_file(contracts[0])
+        checked, rates, terms = check_file(file)
+        unkept = list_unkept(file, settings_from_options().autoscaler.policy)
+        print(*describe_terms(checked, rates, terms), *unkept, sep="\n")
         return
     names = contracts or all_contracts(settings_from_options())
     problems = list_problems(names)

@@ -138,6 +138,25 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, section, told):
         raise run("check", path).exception
 
 
+def test_keys_that_the_set_policy_does_not_keep_to_are_told(tmp_path, monkeypatch):
+    path = tmp_path / "a.yaml"
+    path.write_text("job: a\nplanning:\n  lead_s: 20\n  target_utilisation: 0.6\n  quantile: 0.9\n  cooldown_s: 1\n")
+
+    def told(policy):
+        monkeypatch.setenv("TIDECAST_AUTOSCALER__POLICY", policy)
+        return [line for line in run("check", path).output.splitlines() if line.startswith("planning.")]
+
+    assert told("mpc") == [
+        "planning.quantile (line 5): not kept by the policy mpc, but by forecast",
+        "planning.target_utilisation (line 4): not kept by the policy mpc, but by schedule, reactive, forecast",
+        "planning.cooldown_s (line 6): not kept by the policy mpc, but by reactive, forecast",
+    ]
+    assert told("reactive") == ["planning.quantile (line 5): not kept by the policy reactive, but by forecast"]
+    assert told("forecast") == []
+    path.write_text("job: a\n")
+    assert told("mpc") == []
+
+
 def test_a_file_that_is_no_contract_is_refused(tmp_path):
     assert "no contract's file" in str(run("check", tmp_path / "none.yaml").exception)
     assert "has no contract at" in str(run("check", "nowhere").exception)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from configs.contract import Contract, Executors, Planning
 from configs.errors import SettingsError
-from configs.policies import POLICIES
+from configs.policies import LISTENERS, PLANNED_BY, POLICIES
 from models.policy.catalogue import CATALOGUE, build, entry, select_names, with_knob
 from models.policy.core.paced import Paced
 from models.policy.core.policy import decide
@@ -152,3 +152,18 @@ def test_names_come_in_the_catalogues_order():
 def test_the_catalogue_is_light():
     code = "import sys, models.policy.catalogue; assert not {'torch', 'sklearn', 'pandas'} & set(sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True).returncode == 0
+
+
+OTHERS = {
+    "quantile": 0.7, "target_utilisation": 0.6, "scale_down_delay_s": 50.0, "cooldown_s": 1.0, "max_step_down": 3,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("key", PLANNED_BY)
+def test_a_policy_keeps_to_the_keys_of_a_contract_that_are_said_of_it(key):
+    planning = CONTRACT.planning.model_copy(update={key: OTHERS[key]})
+    edited = CONTRACT.model_copy(update={"planning": planning})
+    others = {name for name in HERE if repr(build(name, edited, TABLE)) != repr(made(name))}
+    others &= {*LISTENERS} if key == "quantile" else {*HERE}  # `reactive` has one, and no forecast to read it of
+    assert others == {*PLANNED_BY[key]} - {"dqn"}
+    assert ("dqn" in PLANNED_BY[key]) == ("mpc" in PLANNED_BY[key]), "its advice and its fall-back"
