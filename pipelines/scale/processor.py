@@ -22,7 +22,7 @@ from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
-from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after, with_decision
+from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after, rejects_of_old, with_decision
 from pipelines.serve.step.samples import fields_by_name, read_sample
 from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject, decode_keyed
 from tidecast.orders import ReplayProgress
@@ -54,9 +54,10 @@ class Scaler:
     ) -> tuple[Memory | None, Sent]:
         """Process one micro-batch of a job's records: update its memory, decide on its executors, list what to send.
 
-        Decides if an interval of metrics is among the records, or to hold if metrics have been missing longer than the
-        contract's `planning.metrics_age_s`. A decision that repeats the standing one is not sent; a heartbeat is, every
-        BEAT_S (7 s). A job without a contract gets one reject in UNKNOWN_S (600 s), refused metrics one a kind in 60 s.
+        Decides if an interval of metrics is among the records, or to hold if the newest is older than the contract's
+        `planning.metrics_age_s`. A decision that repeats the standing one is not sent; a heartbeat is, every BEAT_S
+        (7 s). A job without a contract gets one reject in UNKNOWN_S (600 s); metrics that are refused, or too old as
+        they come, get one a kind in 60 s.
 
         Args:
             memory: what is known of the job; None before its first record.
@@ -65,8 +66,7 @@ class Scaler:
             batch_s: wall time, epoch seconds, at which the micro-batch was planned; the same if it is tried again.
 
         Returns:
-            The new memory, None to forget the job; and (topic, key, message) of rejects, decision, heartbeat and, where
-            the job is in a pool, what it wants of it, in this order.
+            The new memory, None to forget the job; and (topic, key, message) of rejects, decision, heartbeat and want.
 
         Raises:
             KeyError: a row of a topic that `update_memory` does not take, or one without a column.
@@ -76,6 +76,8 @@ class Scaler:
         memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
         memory = with_clock_set_back(memory, now)
         memory, has_interval, refused = self.update_memory(memory, rows, max(now, memory.beat_at or now))
+        if has_interval:
+            refused += rejects_of_old(self.job, memory, rows, self.contract.planning.metrics_age_s, batch_s, now)
         memory, rejected = rejects_after(self.job, memory, refused, now)
         if two_report(self.job, memory, now):
             decision, self._want = None, self.granted and kept_want(self.contract, self.granted.pool, memory, now)
@@ -153,9 +155,8 @@ class Scaler:
         """Ask the policy once how many executors the job needs; `now` is wall time, epoch seconds.
 
         Returns:
-            The memory; and the decision, None before the job has shown its executors or if its newest metrics are older
-            than the contract's `planning.metrics_age_s` (wall seconds). Its id, `<job>-<ms of the newest metric's wall
-            time>`, is the same when a micro-batch is tried again.
+            The memory; and the decision, None before the job has shown its executors or if its newest metrics are too
+            old. Its id, `<job>-<ms of their wall time>`, is the same when a micro-batch is tried again.
 
         Raises:
             KeyError: the held forecast lacks a field.
@@ -204,16 +205,15 @@ class Scaler:
         )  # fmt: skip
 
     def hold_without_metrics(self, memory: Memory, now: float) -> Decision | None:
-        """Return a decision to keep the executors if metrics have been missing for too long, else None.
+        """Return a decision to keep the executors if the newest metrics are too old at `now` (epoch s), else None.
 
-        Too long is more than `planning.metrics_age_s` wall seconds of the contract. None too for a job that never sent
-        metrics or for which nothing was decided yet. `now` is wall time, epoch seconds. The decision has the codes
-        "hold" and "no_metrics"; replays and relief have none in it that were not granted, or beyond a batch's tasks.
+        So they are beyond `planning.metrics_age_s` (wall seconds). None too where nothing was decided yet. The decision
+        has the codes "hold" and "no_metrics", and no replays and relief beyond a batch's tasks or what is granted.
         """
         silent_s = now - (memory.metric_at or now)
         if memory.target is None or silent_s <= self.contract.planning.metrics_age_s:
             return None
-        reason = f"hold: no metrics for {silent_s:.0f} s; without an observation nothing is changed"
+        reason = f"hold: the newest metrics are {silent_s:.0f} s old; without an observation nothing is changed"
         most = most_of_use(memory, self.contract)
         if self.granted is not None and self._acts(memory):
             most = min(most, memory.target + room_for_replays(self.granted, memory.target, running_unseen(memory)))

@@ -79,6 +79,28 @@ def reject_of(row: Mapping[str, Any], reason: object, now: float) -> Reject:
     return Reject.of(row["topic"], row["partition"], row["offset"], "autoscaler", reason, row["value"], now)
 
 
+def rejects_of_old(
+    job: str, memory: Memory, rows: Iterable[Mapping[str, Any]], most_s: float, planned: float, now: float
+) -> list[Reject]:
+    """Return a reject where the newest metrics were too old as they came: nothing is decided, though they come.
+
+    Args:
+        job: name of the job.
+        memory: with these metrics.
+        rows: records of a micro-batch, with an interval of metrics among them.
+        most_s: seconds up to which metrics are decided on.
+        planned: wall time, epoch seconds, at which the micro-batch was planned: what it took itself does not count.
+        now: wall time, epoch seconds.
+    """
+    age_s = planned - (memory.metric_at or planned)
+    if age_s <= most_s:
+        return []
+    *_, newest = (row for row in rows if row["topic"] == "metrics")
+    what = f"metrics of {job!r} are {age_s:.0f} s old as they arrive, and nothing is decided on them"
+    remedy = "if they stay so, set the clocks of both computers, or raise planning.metrics_age_s"
+    return [reject_of(newest, f"{what}: {remedy}", now)]
+
+
 def rejects_after(job: str, memory: Memory, refused: Iterable[Reject], now: float) -> tuple[Memory, Sent]:
     """Return the memory after a job's records were refused, and what is to be sent: of metrics one a kind in 60 s."""
     told = Refusals(memory.refused)

@@ -218,6 +218,22 @@ def test_no_decision_asks_for_more_executors_than_there_are_tasks(policy):
     assert memory.target == 4
 
 
+@pytest.mark.parametrize(("behind_s", "planned_s", "told"), [(20.0, 0.0, True), (20.0, 16.0, False), (4.0, 0.0, False)])
+def test_metrics_that_are_old_as_they_come_are_told_of_once_a_minute_with_what_helps(behind_s, planned_s, told):
+    """The clock of the job's computer is behind: metrics come each second, and nothing is decided on them."""
+    scaler, memory, rejects, decisions = Scaler("orders", CONTRACT, "mpc", "act"), None, [], []
+    for second in range(70):
+        now = NOW + second
+        rows = [row("metrics", metric(wall_time=now - behind_s, time=float(second)), offset=second)]
+        memory, sent = scaler.step(memory, rows, now, now - planned_s)  # an autoscaler may be slow itself
+        memory = Memory.from_json(memory.to_json())
+        rejects += [message for kind, _, message in sent if kind == "rejects"]
+        decisions += [message for kind, _, message in sent if kind == "decisions"]
+    assert [one.offset for one in rejects] == ([0, 60] if told else []) and bool(decisions) == (behind_s < 5)
+    assert all(one.reason.startswith("metrics of 'orders' are 20 s old as they arrive") for one in rejects)
+    assert all("set the clocks of both computers, or raise planning.metrics_age_s" in one.reason for one in rejects)
+
+
 def batch(at, latency_s):
     fields = {"kind": "batch", "batch_rows": 10, "batch_s": 2.0, "executors": 1, "latency_max_s": latency_s}
     return metric(**fields, wall_time=at)
