@@ -149,9 +149,9 @@ class Heartbeat:
     """Says at most 10 s apart that who forecasts (`by="serving"`) or decides (`by="autoscaler"`) for a job is running.
 
     A decision or forecast that stays the same is not sent again: the heartbeat confirms it, and its age counts from
-    `wall_time` here. `standing` is the id of the decision, or the forecast's `epoch` as text; None while there is none.
-    `since` is the wall time at which it was made, `executors` what a standing decision asks for, `repeats` how many
-    evaluations have come to the same since.
+    `wall_time` here. `standing` is the id of the decision, or the forecast's `epoch` as text; None while there is none,
+    and after half a minute in which nothing could be decided. `since` is the wall time at which it was made,
+    `executors` what a standing decision asks for, `repeats` how many evaluations have come to the same since.
     """
 
     job: JobName

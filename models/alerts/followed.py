@@ -33,7 +33,7 @@ class Followed:
         target: executors that the standing decision asks for.
         acts: whether that decision is one to be applied.
         forecast: the newest one.
-        heard: by who says it ("autoscaler", "serving"), when it was last heard.
+        heard: when decisions ("autoscaler") and forecasts ("serving") were last made or vouched for.
         measured_since: since when metrics come without a gap of `ANEW_S`.
         unfollowed_at: since when the agent, which acts, has not asked for `target`; None where it has.
         account: late seconds as counted here; its unread ones came after `promised_at`.
@@ -88,6 +88,8 @@ def take(job: Followed, message: Message, contract: Contract, fresh: bool) -> Fo
     if isinstance(message, Forecast):
         return replace(job, forecast=message, heard=_heard(job, "serving", message.wall_time))
     if isinstance(message, Heartbeat):
+        if message.by == "autoscaler" and message.standing is None:
+            return job  # it runs, and decides nothing for this job
         stands = message.by == "autoscaler" and message.executors is not None and _is_newer(job, message)
         job = replace(job, target=message.executors) if stands else job
         return replace(job, heard=_heard(job, message.by, message.wall_time))

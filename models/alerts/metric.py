@@ -63,7 +63,7 @@ METRICS = (
     _of_job("forecast_timestamp_seconds", "When the newest forecast was made."),
     _of_job(
         "heartbeat_timestamp_seconds",
-        "When autoscaler or serving was last heard about the job, or its metrics began where that is later.",
+        "When decision or forecast was last made or vouched for, or the job's metrics began where that is later.",
         "by",
     ),
     _of_job(

@@ -14,12 +14,15 @@ from tidecast.messages import Decision, Heartbeat, Message, Reject
 Sent = list[tuple[str, str, Message]]
 """Topic, key and message of what is to be sent."""
 BEAT_S = 7.0  # seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s
+UNSEEN_S = 30.0  # seconds without an evaluation, after which a heartbeat vouches for no decision any more
 
 
 def messages_after(
     job: str, contract: str, memory: Memory, decision: Decision | None, now: float
 ) -> tuple[Memory, Sent]:
     """Return the memory after an evaluation, and what is to be sent: the decision, a heartbeat every BEAT_S (7 s).
+
+    The heartbeat names the decision that stands, but none where the job was not looked at for UNSEEN_S (30 s).
 
     Args:
         job: name of the job.
@@ -44,15 +47,17 @@ def messages_after(
     standing = memory.standing
     if closed is None and memory.beat_at is not None and 0 <= now - memory.beat_at < BEAT_S:
         return memory, out
-    stands, time_s = closed or standing, now if memory.metric_at is None else memory.job_s(now)
+    unseen = memory.looked_at is not None and now - memory.looked_at > UNSEEN_S
+    stands, time_s = closed or (None if unseen else standing), now if memory.metric_at is None else memory.job_s(now)
     beat = Heartbeat(job, "autoscaler", time_s, now, memory.time_scale)
     if stands is not None:
         beat = dataclasses.replace(
             beat, standing=stands.id, since=stands.since, executors=stands.executors, repeats=stands.repeats
         )
     out.append(("heartbeats", job, beat))
-    reported = standing and dataclasses.replace(standing, vouched=standing.repeats)
-    return dataclasses.replace(memory, beat_at=now, standing=reported), out
+    if standing is not None and not unseen:
+        standing = dataclasses.replace(standing, vouched=standing.repeats)
+    return dataclasses.replace(memory, beat_at=now, standing=standing), out
 
 
 def with_decision(memory: Memory, decision: Decision, alike: str = "") -> Memory:

@@ -88,6 +88,13 @@ def test_an_autoscaler_that_was_never_heard_counts_as_silent_since_the_metrics_b
     assert ("heartbeat_timestamp_seconds", "serving") not in found, "who wants no forecasts has none"
 
 
+def test_a_sign_of_life_that_names_no_decision_is_none_of_a_job_that_is_decided_for():
+    beat = Heartbeat("orders", "autoscaler", NOW, NOW + 5, 1.0, "d7", NOW, 4, 3)
+    nameless = Heartbeat("orders", "autoscaler", NOW, NOW + 12, 1.0)
+    found = exposed(after(replace(SAMPLE, wall_time=NOW - 59), beat, nameless))
+    assert found[("heartbeat_timestamp_seconds", "autoscaler")] == NOW + 5
+
+
 def test_a_job_that_comes_back_is_not_said_to_be_undecided_or_deaf_at_once():
     job = after(replace(DECISION, executors=5), SAMPLE)
     assert job.unfollowed_at == NOW

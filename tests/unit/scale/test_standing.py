@@ -121,6 +121,23 @@ def test_silence_is_one_hold_and_signs_of_life_go_on(query):
     assert query.of("decisions")[-1]["codes"] != ["hold", "no_metrics"]
 
 
+def test_after_half_a_minute_in_which_nothing_could_be_decided_signs_of_life_vouch_for_no_decision(query):
+    """The clock of the job's computer was set back by 20 s: metrics come each second, too old to decide on."""
+    for second in range(20):
+        query.second(second)
+    first = query.of("decisions")[0]["id"]
+    for second in range(20, 80):
+        old = metric(time=float(second), wall_time=NOW + second - 20)
+        query.step(NOW + second + 0.2, ("metrics", old))
+    named = [(b["wall_time"] - NOW, b["standing"]) for b in query.of("heartbeats")]
+    assert {standing for at, standing in named if at <= 48} == {first}
+    assert {standing for at, standing in named if at >= 52} == {None} and max(at for at, _ in named) > 70
+    query.second(80)
+    for second in range(81, 90):
+        query.second(second)
+    assert query.of("heartbeats")[-1]["standing"] == query.of("decisions")[-1]["id"]
+
+
 def test_a_job_known_by_its_forecast_alone_has_a_sign_of_life_that_names_no_decision(query):
     query.step(NOW, ("forecasts", forecast()))
     (beat,) = query.of("heartbeats")
