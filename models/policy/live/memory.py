@@ -155,13 +155,12 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         KeyError: a field is missing.
     """
     executors, cold, wall_span_s = sample["executors"], memory.cold, sample["span_s"] / sample["time_scale"]
-    gap_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
+    silent_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
     if executors is not None and memory.executors is not None and executors != memory.executors:
-        # The batch in flight has run on those that leave as well, and is reported with the rest alone.
-        cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)
+        cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too
     return replace(
         memory,
-        arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, gap_s),
+        arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),
         # Before its first batch a query that was started again has all the backlog that it left.
         lag_records=memory.lag_records if sample["lag_records"] is None else sample["lag_records"],

@@ -45,7 +45,7 @@ def steady_rate(means: Sequence[Floats], shortest_s: float) -> Floats:
     return np.where(means[0] == 0, 0.0, found)
 
 
-def add_seconds(newest: tuple[float, ...], rps: float, span_s: float, gap_s: float) -> tuple[float, ...]:
+def add_seconds(newest: tuple[float, ...], rps: float, span_s: float, silent_s: float) -> tuple[float, ...]:
     """Return the rates of the newest whole seconds, oldest first, after an interval of metrics.
 
     After a gap they begin anew: what came before it tells nothing of now.
@@ -54,10 +54,10 @@ def add_seconds(newest: tuple[float, ...], rps: float, span_s: float, gap_s: flo
         newest: before it.
         rps: of the interval.
         span_s: its length, wall seconds.
-        gap_s: for how long before it nothing was told.
+        silent_s: for how long before it nothing was told.
     """
     more = (rps,) * max(round(span_s), 1)
-    return ((*newest, *more) if gap_s <= GAP_S else more)[-SPANS[-1] * int(SMOOTH_S) :]
+    return ((*newest, *more) if silent_s <= GAP_S else more)[-SPANS[-1] * int(SMOOTH_S) :]
 
 
 def rate_of_seconds(newest: Sequence[float]) -> float:
