@@ -71,32 +71,14 @@ def decide_rate(
     if not control.replays and not may_hold_back(contract):
         return (control if control == ReplayControl() else ReplayControl()), DecidedRate(None)
     plan, seen = _plan(contract, known), as_admitted(seen, contract)
-    rates, same = sustained_rates(contract, known, seen.tasks), control.contract == contract.hash
-    if control.terms is None or control.state is None or not same or have_moved(control.sustained, rates):
-        terms = derive_terms(contract, rates)
-        control = replace(
-            control, contract=contract.hash, sustained=list(rates), terms=plain(terms),
-            state=plain(_carried(control, terms, plan, seen.now_s)), worst=control.worst if same else None,
-        )  # fmt: skip
-    assert control.terms is not None and control.state is not None
-    terms = compile_terms(control.terms)
-    state = with_clock_set_back(build(ControllerState, control.state), terms, seen.now_s)
-    reading = admission_reading(contract, known, scatter, max(executors, 1), seen.tasks, control.level)
-    cost = replay_cost(control.replays.values(), known.per_record_s)
-    if cost is None and control.replays:
-        cost = 1.0  # nothing is told of them; what one that is over cost stands in the controller's state
-    reading = replace(reading, replay_ratio=cost)
+    control, terms, state = _in_force(control, seen, contract, known, plan)
     control = replace(control, arrived=control.arrived.then(seen.arrival_rps))
+    reading = _reading(control, seen, contract, known, scatter, max(executors, 1))
     signals = _signals(control, terms, seen, contract, reading, max(executors, 1))
     signals = replace(signals, starting=_is_starting(raised_s, seen, executors, standing) or None)
     left, had = certainly_left(terms, plan, state, signals), state
     if left is not None:
-        may_begin = _that_may_begin(control, signals, left, reading, seen.ahead)
-        worst = control.worst if (measured := worst_ratio(terms, signals)) is None else measured
-        control = replace(control, may_begin=may_begin, worst=worst)
-        most_rps = most_admitted(control.share, left, worst, state)
-        signals = replace(signals, replay_backlog=_left(control, may_begin), replay_most_rps=most_rps)
-        state = raise_to(state, left, control.level, terms, worst)
+        control, state, signals = _with_room(control, terms, state, signals, left, reading, seen.ahead)
     control = replace(control, state=plain(state))
     inputs: dict[str, Any] = {
         "terms": control.terms, "plan": plain(plan), "state": control.state, "signals": plain(signals),
@@ -116,15 +98,26 @@ def decide_rate(
     closed = close_interval(terms, plan, state, signals)
     if closed.state.interval != state.interval:
         borne = worst_ratio(terms, signals) or None  # beside no live record nothing is
-        replays = control.replays.values()
-        level = next_level(control.level, borne, replays, closed.state)
-        # What was borne beside a replay that is over says nothing of the next.
-        share = next_share(control.share, left or 0.0, borne, replays, had, closed.state) if replays else None
-        control = replace(control, state=plain(closed.state), latency_s={}, batches=0, arrived=Arrived())
-        control = replace(control, level=level, share=share)
+        control = _after_closing(control, closed.state, had, left, borne)
     rps = min(closed.controls.replay_rps, admitted_now(terms, plan, state, signals)) if control.replays else None
     inputs["response_changed"] = closed.state.response.alarm
     return control, DecidedRate(rps, inputs, relief_of(terms, closed.state))
+
+
+def _in_force(
+    control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, plan: SharedPlan
+) -> tuple[ReplayControl, Terms, ControllerState]:
+    """The terms that count now and where their controller stands, anew where the contract or what it rests on moved."""
+    rates, same = sustained_rates(contract, known, seen.tasks), control.contract == contract.hash
+    if control.terms is None or control.state is None or not same or have_moved(control.sustained, rates):
+        terms = derive_terms(contract, rates)
+        control = replace(
+            control, contract=contract.hash, sustained=list(rates), terms=plain(terms),
+            state=plain(_carried(control, terms, plan, seen.now_s)), worst=control.worst if same else None,
+        )  # fmt: skip
+    assert control.terms is not None and control.state is not None
+    terms = compile_terms(control.terms)
+    return control, terms, with_clock_set_back(build(ControllerState, control.state), terms, seen.now_s)
 
 
 def _carried(control: ReplayControl, terms: Terms, plan: SharedPlan, now_s: float) -> ControllerState:
@@ -136,6 +129,16 @@ def _carried(control: ReplayControl, terms: Terms, plan: SharedPlan, now_s: floa
 def _plan(contract: Contract, known: BatchTime) -> SharedPlan:
     served = contract.executors.cores / known.per_record_s
     return SharedPlan((PlannedOperator(contract.job, prior_rps=served, core_s=known.per_record_s),))
+
+
+def _reading(
+    control: ReplayControl, seen: Observation, contract: Contract, known: BatchTime, scatter: float, executors: int
+) -> OperatorReading:
+    cost = replay_cost(control.replays.values(), known.per_record_s)
+    if cost is None and control.replays:
+        cost = 1.0  # nothing is told of them; what one that is over cost stands in the controller's state
+    reading = admission_reading(contract, known, scatter, executors, seen.tasks, control.level)
+    return replace(reading, replay_ratio=cost)
 
 
 def _signals(
@@ -156,6 +159,30 @@ def _signals(
 
 def _is_starting(raised_s: float | None, seen: Observation, executors: int, standing: int | None) -> bool:
     return (standing or 0) > executors or (raised_s is not None and raised_s < (seen.lead_s or 0.0))
+
+
+def _with_room(
+    control: ReplayControl, terms: Terms, state: ControllerState, signals: Signals, left: float,
+    reading: OperatorReading, ahead: Outlook | None,
+) -> tuple[ReplayControl, ControllerState, Signals]:  # fmt: skip
+    """What `left` records/s, which are certainly left, let begin, admit at most and raise at once."""
+    may_begin = _that_may_begin(control, signals, left, reading, ahead)
+    worst = control.worst if (measured := worst_ratio(terms, signals)) is None else measured
+    control = replace(control, may_begin=may_begin, worst=worst)
+    most_rps = most_admitted(control.share, left, worst, state)
+    signals = replace(signals, replay_backlog=_left(control, may_begin), replay_most_rps=most_rps)
+    return control, raise_to(state, left, control.level, terms, worst), signals
+
+
+def _after_closing(
+    control: ReplayControl, closed: ControllerState, had: ControllerState, left: float | None, borne: float | None
+) -> ReplayControl:
+    """What is kept once an interval is closed; `had` is the state before anything was raised in it."""
+    replays = control.replays.values()
+    level = next_level(control.level, borne, replays, closed)
+    # What was borne beside a replay that is over says nothing of the next.
+    share = next_share(control.share, left or 0.0, borne, replays, had, closed) if replays else None
+    return replace(control, state=plain(closed), latency_s={}, batches=0, arrived=Arrived(), level=level, share=share)
 
 
 def _that_may_begin(
