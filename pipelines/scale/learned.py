@@ -15,7 +15,7 @@ from configs.policies import LEARNED, LISTENERS
 from configs.settings import Settings
 from models.dqn.agent.policy import Dqn
 from models.policy.core.policy import Policy
-from models.policy.live.replay import build_policy_at
+from models.policy.live.recomputed import build_policy_at
 from models.policy.received.peak_calibrator import PeakCalibrator, PeakCalibratorError
 from models.policy.received.rehearsal import REACTIVE, Rehearsal
 from pipelines.registry import AgentRegistry, Registry

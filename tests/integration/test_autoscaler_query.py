@@ -7,7 +7,7 @@ from contextlib import contextmanager
 import pytest
 
 from configs.settings import load
-from models.policy.live.replay import parse_contracts, replay_decision
+from models.policy.live.recomputed import parse_contracts, recompute_decision
 from pipelines.kafka import spark as source
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.publisher import Publisher
@@ -114,7 +114,7 @@ def test_agents_policies_and_cores_change_and_the_state_stays(spark, empty_topic
             assert min(abs(changed_at(third) - at) for at in changes) < 0.1, "a change that nobody made, or none at all"
             assert "asked" not in third["inputs"]["carried"]
             contracts = parse_contracts(json.loads(record.value) for record in read_records(kafka, "contracts"))
-            assert replay_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
+            assert recompute_decision(third, contracts) == (third["executors"], third["reason"], third["codes"])
             granted = JobGrant("shared", 2, 0, "pool shared: yields 1 to rides")
             Grants(grants_file(checkpoint)).write(KeptGrants({JOB: granted}, {}))
             # Until the cool-down after the change to three is over, no more than there are is wanted, and none yielded.

@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from configs.contract import Contract
 from configs.settings import load
 from models.policy.live.memory import fresh
-from models.policy.live.replay import parse_contracts, replay_decision
+from models.policy.live.recomputed import parse_contracts, recompute_decision
 from pipelines.ingest import run
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
@@ -92,9 +92,9 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
     contracts = parse_contracts(before["contracts"])
     (found,) = before["decisions"]
     logged = {**found, "inputs": json.loads(found["inputs"])}
-    assert replay_decision(logged, contracts) == (decision.executors, decision.reason, decision.codes)
+    assert recompute_decision(logged, contracts) == (decision.executors, decision.reason, decision.codes)
     with pytest.raises(LookupError, match=contract.hash):
-        replay_decision(logged, {})
+        recompute_decision(logged, {})
 
     publish(settings, "metrics", [record("metrics", arrival_rps=1.0)])
     # A day later the record from the near future no longer is one; the re-run must judge as the first run did.

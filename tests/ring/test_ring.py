@@ -11,7 +11,7 @@ from collections import Counter
 import pytest
 
 from configs.settings import ROOT, load
-from models.policy.live.replay import parse_contracts, replay_decision
+from models.policy.live.recomputed import parse_contracts, recompute_decision
 from pipelines.bench.borders.corpus import KINDS
 from pipelines.demo.run import create_run_dir, left_alive, list_failures, run_stages, running_stack, update_run_json
 from pipelines.lake import tables as lake
@@ -221,7 +221,7 @@ def test_a_second_different_job_is_decided_on_by_the_same_autoscaler(ring):
 
 def test_the_log_replays_to_the_same_decisions(ring):
     contracts = parse_contracts(lines(ring, "contracts"))
-    decisions = [(d, replay_decision(d, contracts)) for d in lines(ring, "decisions")]
+    decisions = [(d, recompute_decision(d, contracts)) for d in lines(ring, "decisions")]
     for decision, again in decisions:
         if again is None:
             of_faults = decision["id"] in ("beyond-bounds", "test", "unsigned")

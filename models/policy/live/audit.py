@@ -11,7 +11,7 @@ from configs.errors import SettingsError
 from models.contract.controller import VERSION
 from models.contract.terms import compile_terms
 from models.contract.trace import TraceDifference, first_difference
-from models.policy.live.replay import Agents, Contracts, replay_decision
+from models.policy.live.recomputed import Agents, Contracts, recompute_decision
 from models.policy.replays.recomputed import recompute_interval, recompute_rate, recompute_weighed
 from models.policy.replays.relief import relief_of
 
@@ -76,7 +76,7 @@ def audit_decisions(
             told, found = _of_replays(logged)
             rates += bool(found)
             try:
-                made = replay_decision(logged, contracts, agents)
+                made = recompute_decision(logged, contracts, agents)
             except (LookupError, SettingsError) as error:
                 if isinstance(error, KeyError):
                     raise

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from models.contract.trace import TraceDifference
     from models.dqn.agent.model import DqnModel
     from models.policy.core.policy import Policy
-    from models.policy.live.replay import Agents, Contracts
+    from models.policy.live.recomputed import Agents, Contracts
 
 CONTRACTS = "contracts.jsonl"
 """File beside a dump of decisions that holds the dump of the topic `contracts`."""
@@ -113,7 +113,7 @@ def _agents() -> Agents:
 def _contracts(dumped: Path) -> Contracts:
     """The contracts of the folder of contracts, and those that a dump of their topic holds, by their hash."""
     from configs.contract import read_contracts
-    from models.policy.live.replay import parse_contracts
+    from models.policy.live.recomputed import parse_contracts
 
     read, _ = read_contracts(settings_from_options().contracts_dir)
     found = {one.hash: one for one in read.values()}

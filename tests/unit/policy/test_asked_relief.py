@@ -9,7 +9,7 @@ from configs.contract import Contract, Executors, Planning
 from models.contract.controller import CHANGED
 from models.contract.terms import compile_terms
 from models.policy.live.memory import Memory, fresh
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.kept import ReplayControl
 from models.policy.replays.recomputed import recompute_interval
 from models.policy.replays.relief import with_relief
@@ -125,7 +125,7 @@ def test_near_its_limit_a_job_asks_for_no_further_executors_and_leaves_the_ladde
     assert asked and set(asked) == {3}
     assert made.steps()[-1] == 0
     known = {HELD.hash: HELD}
-    assert all(replay_decision(one, known) == (one["executors"], one["reason"], one["codes"]) for one in made.logged)
+    assert all(recompute_decision(one, known) == (one["executors"], one["reason"], one["codes"]) for one in made.logged)
 
 
 def test_what_a_start_makes_late_is_answered_by_no_further_start():
@@ -142,7 +142,7 @@ def test_what_a_start_makes_late_is_answered_by_no_further_start():
     interval_s = HELD.backpressure.interval_s
     assert made.logged[-1]["executors"] == 4 and planned_s <= made.now - begun <= planned_s + interval_s
     for one in made.logged:
-        assert replay_decision(one, known) == (one["executors"], one["reason"], one["codes"])
+        assert recompute_decision(one, known) == (one["executors"], one["reason"], one["codes"])
         asks = one["inputs"].get("relief", {"executors": None})["executors"]
         assert recompute_interval(one["inputs"]["replay"]).controls.executors == asks
 
@@ -150,7 +150,7 @@ def test_what_a_start_makes_late_is_answered_by_no_further_start():
 def test_what_was_decided_follows_from_what_was_logged(life):
     known = {HELD.hash: HELD}
     for one in life.logged:
-        assert replay_decision(one, known) == (one["executors"], one["reason"], one["codes"])
+        assert recompute_decision(one, known) == (one["executors"], one["reason"], one["codes"])
         closed = recompute_interval(one["inputs"]["replay"])
         told = one["inputs"].get("relief", {"step": 0, "executors": None})
         assert (closed.state.relief.step, closed.controls.executors) == (told["step"], told["executors"])
@@ -220,6 +220,6 @@ def test_a_job_that_responds_otherwise_is_told_by_the_decision_and_again_from_it
     assert 1 <= len(told) <= 2  # the decisions of one interval
     assert told[0]["reason"].endswith(CHANGED) and told[0]["codes"][-1] == "response_changed"
     for one in life.logged[60:]:
-        assert replay_decision(one, {HELD.hash: HELD}) == (one["executors"], one["reason"], one["codes"])
+        assert recompute_decision(one, {HELD.hash: HELD}) == (one["executors"], one["reason"], one["codes"])
         alarm = recompute_interval(one["inputs"]["replay"]).state.response.alarm
         assert alarm == one["inputs"]["replay"]["response_changed"]

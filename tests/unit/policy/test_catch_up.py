@@ -14,7 +14,7 @@ from models.policy.live.catch_up import CatchUp, behind_since, describe_catch_up
 from models.policy.live.evaluation import evaluate
 from models.policy.live.memory import Memory, fresh, with_interval
 from models.policy.live.plan import make_plan
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
 from pipelines.scale.processor import Scaler
@@ -196,7 +196,7 @@ def test_a_decision_says_it_asks_for_it_and_replays_bit_for_bit():
         memory = Memory.from_json(memory.to_json())
         assert not rejects
         logged = json.loads(encode(decision))
-        again = replay_decision(logged, {contract.hash: contract})
+        again = recompute_decision(logged, {contract.hash: contract})
         assert again == (decision.executors, decision.reason, decision.codes)
         assert ("recovery" in decision.codes) == (lag == 9_000)
     assert "8,850 records wait: caught up in" in decision.reason and memory.behind_at is not None

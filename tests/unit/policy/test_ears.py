@@ -13,7 +13,7 @@ from models.policy.catalogue import build
 from models.policy.live.evaluation import evaluate
 from models.policy.live.held_forecast import with_forecast
 from models.policy.live.memory import fresh, with_interval
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from models.policy.received.nowcast import forecast_offsets
 from models.policy.received.outlook import SMOOTH_S
 from models.policy.received.peak_calibrator import PeakCalibratorError, describe, revive
@@ -139,7 +139,7 @@ def test_a_decision_by_peaks_replays_from_its_log(live, calibrator):
     inputs = json.loads(json.dumps({**seen.inputs(), "contract_hash": CONTRACT.hash}))
     assert "quantile of the peak" in seen.forecast_note
     known = {CONTRACT.hash: CONTRACT}
-    assert replay_decision({"policy": "mpc", "inputs": inputs}, known) == (made.executors, made.reason, made.codes)
+    assert recompute_decision({"policy": "mpc", "inputs": inputs}, known) == (made.executors, made.reason, made.codes)
 
 
 def test_the_peaks_hold_their_share_on_the_job_they_were_learned_from(load, forecaster, calibrator):

@@ -10,7 +10,7 @@ from models.contract.relief import Relief
 from models.contract.signals import OperatorReading
 from models.contract.state import begin
 from models.policy.live.memory import fresh
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.executors import with_replays
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.kept import ReplayControl
@@ -143,7 +143,7 @@ def test_decisions_and_what_they_weighed_are_made_again_bit_for_bit_of_what_they
     assert len(with_replay) == 60
     for one in with_replay:
         assert recompute_weighed(one["inputs"]["replay"]) == one["inputs"]["replay"]["weighed"]
-        assert replay_decision(one, contracts) == (one["executors"], one["reason"], one["codes"])
+        assert recompute_decision(one, contracts) == (one["executors"], one["reason"], one["codes"])
         assert one["inputs"]["replay"]["signals"]["operators"][JOB]["certain_rps"] in [
             row["certain_rps"] for row in one["inputs"]["replay"]["weighed"]["numbers"] if row["executors"] == 1
         ]  # fmt: skip

@@ -9,7 +9,7 @@ from configs.contract import Contract, Executors, Planning
 from models.policy.live.evaluation import evaluate
 from models.policy.live.learned_lead import LearnedLead, lead_quantiles, plan_contract
 from models.policy.live.memory import Memory, fresh, with_interval
-from models.policy.live.replay import build_policy_at, replay_decision
+from models.policy.live.recomputed import build_policy_at, recompute_decision
 
 DERIVES = Contract(job="j", executors=Executors(min=1, max=4), planning=Planning(lead_s=10, cooldown_s=1.0))
 STATES = Contract(job="j", planning=Planning(lead_s=10, scale_down_delay_s=8.0))
@@ -81,7 +81,7 @@ def test_what_was_needed_before_a_lead_time_was_learned_is_kept_for_the_new_dela
     top = max(target)
     assert top > 1 and set(target[3:37]) == {top} and target[48] < top
     for decision, made in told:
-        assert replay_decision(decision, {DERIVES.hash: DERIVES}) == (made.executors, made.reason, made.codes)
+        assert recompute_decision(decision, {DERIVES.hash: DERIVES}) == (made.executors, made.reason, made.codes)
 
 
 def test_an_older_log_replays_with_the_delay_of_its_contract():
@@ -91,6 +91,6 @@ def test_an_older_log_replays_with_the_delay_of_its_contract():
     assert seen.down_delay_s == memory.delay_s == 8.0
     inputs = {name: value for name, value in seen.inputs().items() if name != "down_delay_s"}
     inputs["carried"] = {**inputs["carried"], "plan_max": [3] * 12, "plan_period": int((NOW - 7.5) // (8 / 11))}
-    held = replay_decision({"policy": "mpc", "inputs": {**inputs, "target": 3, "contract_hash": DERIVES.hash}},
+    held = recompute_decision({"policy": "mpc", "inputs": {**inputs, "target": 3, "contract_hash": DERIVES.hash}},
                            {DERIVES.hash: DERIVES})  # fmt: skip
     assert held[0] == 3 and "delayed_down" in held[2]

@@ -10,7 +10,7 @@ from configs.contract import Planning
 from models.backfill.live.known import KnownJob, lead_times
 from models.policy.live.learned_lead import LearnedLead, lead_quantiles, read_start
 from models.policy.live.memory import Memory, fresh, with_outcome
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from pipelines.scale.processor import Scaler
 from tests.unit.policy.test_processor import CONTRACT, NOW, metric, row
 from tidecast.messages import Outcome, encode
@@ -103,7 +103,7 @@ def test_slow_starts_make_the_autoscaler_plan_further_ahead_and_every_decision_r
     assert then.inputs["lead"]["median_s"] == pytest.approx(60, rel=0.1) and then.inputs["lead_s"] > 60
     for decision in (first, then):
         logged = json.loads(encode(decision))
-        assert replay_decision(logged, {CONTRACT.hash: CONTRACT}) == (
+        assert recompute_decision(logged, {CONTRACT.hash: CONTRACT}) == (
             decision.executors,
             decision.reason,
             decision.codes,
@@ -157,7 +157,7 @@ def test_a_cluster_without_room_is_said_teaches_nothing_and_is_not_asked_for_mor
     assert "no_room" not in said.codes and said.inputs["lead"] == lead
     for one in decided:
         logged = json.loads(encode(one))
-        assert replay_decision(logged, {CONTRACT.hash: CONTRACT}) == (one.executors, one.reason, one.codes)
+        assert recompute_decision(logged, {CONTRACT.hash: CONTRACT}) == (one.executors, one.reason, one.codes)
 
 
 def _fresh(scaler):

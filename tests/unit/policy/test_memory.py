@@ -20,7 +20,7 @@ from models.policy.live.memory import (
     with_contract,
     with_interval,
 )
-from models.policy.live.replay import build_policy_at, replay_decision
+from models.policy.live.recomputed import build_policy_at, recompute_decision
 from models.policy.live.standing import Standing
 from models.policy.planners.planner import Planner
 from models.policy.replays.kept import ReplayControl
@@ -316,12 +316,12 @@ def test_a_raise_waits_for_the_last_raise_and_an_older_log_for_the_last_change()
     assert (made.executors, seen.since_change_s, seen.since_raise_s, after.raised_at) == (2, 3.0, 63.0, 103.0)
     inputs = {**seen.inputs(), "contract_hash": IN_TURNS.hash}
     known = {IN_TURNS.hash: IN_TURNS}
-    assert replay_decision({"inputs": inputs, "policy": "mpc"}, known) == (made.executors, made.reason, made.codes)
+    assert recompute_decision({"inputs": inputs, "policy": "mpc"}, known) == (made.executors, made.reason, made.codes)
     old = {name: value for name, value in inputs.items() if name != "since_raise_s"}
-    executors, _, codes = replay_decision({"inputs": old, "policy": "mpc"}, known)
+    executors, _, codes = recompute_decision({"inputs": old, "policy": "mpc"}, known)
     assert executors == 1 and "turn" not in codes
     waits = {**inputs, "since_raise_s": 3.0}
-    executors, reason, codes = replay_decision({"inputs": waits, "policy": "mpc"}, known)
+    executors, reason, codes = recompute_decision({"inputs": waits, "policy": "mpc"}, known)
     assert executors == 1 and "turn" in codes and "in turns" in reason
 
 
@@ -355,7 +355,8 @@ def test_a_log_replays_to_the_same_decisions(policy):
     log = log_of(lambda at, memory: build_policy_at(policy, contract, at, memory.job_s(at), 720.0), contract)
     assert policy in UNMOVED or {made.codes[0] for made, _ in log} > {"hold"}
     for made, text in log:
-        assert replay_decision(json.loads(text), {contract.hash: contract}) == (made.executors, made.reason, made.codes)
+        again = recompute_decision(json.loads(text), {contract.hash: contract})
+        assert again == (made.executors, made.reason, made.codes)
 
 
 def test_a_decision_stays_small_in_the_log():

@@ -6,7 +6,7 @@ import pytest
 
 from configs.contract import Contract
 from models.policy.live.memory import Memory, fresh
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from pipelines.scale.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import with_decision
@@ -74,7 +74,7 @@ def test_a_decision_holds_what_the_report_shows_and_replays(policy, heard):
     assert 1 < inputs["forecast_rps"] < 2 if heard else inputs["forecast_rps"] is None
     assert inputs["capacity_rps"] == logged["expected"]["capacity_rps"] > 0
     assert logged["expected"]["utilisation"] == pytest.approx(1 / inputs["capacity_rps"])
-    assert replay_decision(logged, KNOWN) == (decision.executors, decision.reason, decision.codes)
+    assert recompute_decision(logged, KNOWN) == (decision.executors, decision.reason, decision.codes)
 
 
 def test_who_stands_in_is_written_down_and_replays():
@@ -82,7 +82,8 @@ def test_who_stands_in_is_written_down_and_replays():
     memory, _, _ = scaler.update_memory(fresh(CONTRACT), [row("metrics", metric())], NOW)
     memory, decision = scaler.decide(memory, NOW + 0.2)
     assert decision.policy == "mpc" and "stand_in" in decision.codes and "dqn has no agent yet" in decision.reason
-    assert replay_decision(json.loads(encode(decision)), KNOWN) == (decision.executors, decision.reason, decision.codes)
+    again = recompute_decision(json.loads(encode(decision)), KNOWN)
+    assert again == (decision.executors, decision.reason, decision.codes)
 
 
 def with_field(text, name, value):
@@ -213,7 +214,7 @@ def test_no_decision_asks_for_more_executors_than_there_are_tasks(policy):
         memory, sent = scaler.step(memory, [row("metrics", late)], NOW + second, NOW + second)
         for decision in (message for kind, _, message in sent if kind == "decisions"):
             assert decision.executors <= 4
-            again = replay_decision(json.loads(encode(decision)), {contract.hash: contract})
+            again = recompute_decision(json.loads(encode(decision)), {contract.hash: contract})
             assert again == (decision.executors, decision.reason, decision.codes)
     assert memory.target == 4
 
@@ -254,7 +255,7 @@ def test_late_seconds_make_a_policy_stricter_only_where_it_acts_and_it_replays(m
         rungs.append(memory.carried["rung"])
     assert (rungs[-1] > rungs[0]) is charged, rungs
     for decision in decisions:
-        assert replay_decision(decision, KNOWN)[0] == decision["executors"]
+        assert recompute_decision(decision, KNOWN)[0] == decision["executors"]
     assert memory.account.late_s > 10  # counted in any case
 
 

@@ -11,7 +11,7 @@ from configs.contract import Contract, Executors, Planning
 from models.contract.terms import LIVE, compile_terms
 from models.policy.core.sustained import sustained_rates
 from models.policy.live.memory import Memory, fresh
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.interval_latency import interval_latencies
 from models.policy.replays.kept import UNSAID_S, ReplayControl, with_latency
 from models.policy.replays.recomputed import recompute_rate
@@ -123,7 +123,7 @@ def test_executors_that_a_schedule_asks_for_soon_are_kept_while_they_run():
     life.lasts(60, lambda now: progress(now, executors=0, executors_soon=2), executors=4, rps=10.0)
     last = life.logged[-1]
     assert last["executors"] == 3 and last["reason"].endswith("; 2 kept for replays")
-    assert last["inputs"]["replay"]["added"] == 2 and replay_decision(last, {CONTRACT.hash: CONTRACT})[0] == 3
+    assert last["inputs"]["replay"]["added"] == 2 and recompute_decision(last, {CONTRACT.hash: CONTRACT})[0] == 3
     life.lasts(60, lambda now: progress(now, executors=0, executors_soon=2), executors=2, rps=10.0)
     assert life.logged[-1]["executors"] == 2  # none is started for it
 
@@ -136,7 +136,7 @@ def test_no_executor_is_given_back_while_a_replay_begins_whatever_its_schedule_a
     life.lasts(5, executors=4, rps=10.0)
     life.lasts(60, begun, executors=4, rps=10.0)
     assert life.logged[-1]["executors"] == 4 and life.logged[-1]["reason"].endswith("; 3 kept for replays")
-    assert replay_decision(life.logged[-1], {CONTRACT.hash: CONTRACT})[0] == 4
+    assert recompute_decision(life.logged[-1], {CONTRACT.hash: CONTRACT})[0] == 4
     life.lasts(60, lambda now: begun(now, now - SLOW_START_S), executors=4, rps=10.0)
     assert not any("kept" in one["reason"] for one in life.logged[-60:])
 
@@ -433,7 +433,7 @@ def test_executors_for_a_replay_come_on_top_and_the_policy_plans_as_if_they_were
     for a, b in zip(alone.logged, beside.logged, strict=True):
         assert b["executors"] == min(a["executors"] + 1, 4), (a["reason"], b["reason"])
         assert b["reason"] == a["reason"] + ("; 1 more for replays" if a["executors"] < 4 else "")
-        assert replay_decision(b, known) == (b["executors"], b["reason"], b["codes"])
+        assert recompute_decision(b, known) == (b["executors"], b["reason"], b["codes"])
     assert {one["executors"] for one in alone.logged} >= {1, 2}
     held = beside.scaler.hold_without_metrics(beside.memory, beside.now + 30.0)
     assert held.executors == beside.logged[-1]["executors"]

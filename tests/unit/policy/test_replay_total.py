@@ -8,7 +8,7 @@ import pytest
 
 from configs.contract import Contract, Executors, Planning
 from models.policy.live.memory import Memory
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.total import TotalSoFar, begin_in_turns
 from pipelines.scale.processor import Scaler
 from tests.unit.policy.test_replay_control import JOB, NOW, progress, second
@@ -80,7 +80,7 @@ def test_executors_of_a_schedule_start_in_turns_as_those_of_live_records_do_and_
     assert first["reason"].endswith("; 3 more for replays; 2 of them later, as executors start in turns")
     assert first["inputs"]["replay"]["added"] == 1
     for one in life.sent:
-        assert replay_decision(one, {CONTRACT.hash: CONTRACT}) == (one["executors"], one["reason"], one["codes"])
+        assert recompute_decision(one, {CONTRACT.hash: CONTRACT}) == (one["executors"], one["reason"], one["codes"])
 
 
 def test_a_raise_of_live_records_and_one_for_a_replay_are_one_start():
@@ -118,7 +118,7 @@ def test_each_on_a_computer_of_its_own_all_start_at_once_as_they_did_in_older_lo
     turns.lasts(10, three_more)
     older = turns.sent[-1]
     del older["inputs"]["replay"]["raised_s"]
-    assert replay_decision(older, {CONTRACT.hash: CONTRACT})[0] == 4
+    assert recompute_decision(older, {CONTRACT.hash: CONTRACT})[0] == 4
 
 
 def test_a_clock_that_was_set_back_behind_the_last_raise_holds_no_raise_back():

@@ -21,7 +21,7 @@ from configs.settings import load
 from models.policy.live.evaluation import RESYNC_S
 from models.policy.live.granted import with_grant
 from models.policy.live.memory import Memory, fresh
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.kept import ReplayControl
 from models.pool import divide
 from models.pool.state import PoolState
@@ -160,7 +160,7 @@ def check_log(site):
     contracts = {contract.hash: contract for contract in CONTRACTS.values()}
     for decision in site.decided["orders"] + site.decided["payments"]:
         said = {"policy": decision.policy, "inputs": json.loads(json.dumps(decision.inputs))}
-        assert replay_decision(said, contracts) == (decision.executors, decision.reason, decision.codes)
+        assert recompute_decision(said, contracts) == (decision.executors, decision.reason, decision.codes)
 
 
 def test_the_dearer_one_is_served_at_the_peak_who_yields_says_it_once_and_a_restart_takes_nothing_from_the_silent(site):

@@ -8,7 +8,7 @@ import pytest
 
 from configs.contract import Contract
 from models.policy.live.memory import fresh
-from models.policy.live.replay import replay_decision
+from models.policy.live.recomputed import recompute_decision
 from pipelines.scale.as_of import StoreForecasts, _reader
 from pipelines.scale.processor import Scaler
 from pipelines.serve.step.keys import forecast_key
@@ -70,7 +70,7 @@ def test_at_equal_visibility_store_and_topic_give_the_same_decisions(store, read
     assert len({d.executors for d in by_topic}) > 1  # the forecasts matter
     for ours, theirs in zip(by_store, by_topic, strict=True):
         assert (ours.executors, ours.reason, ours.codes) == (theirs.executors, theirs.reason, theirs.codes)
-        assert replay_decision(vars(ours), {CONTRACT.hash: CONTRACT}) == (ours.executors, ours.reason, ours.codes)
+        assert recompute_decision(vars(ours), {CONTRACT.hash: CONTRACT}) == (ours.executors, ours.reason, ours.codes)
         same = {name: v for name, v in ours.inputs.items() if name != "forecast_read"}
         assert same == theirs.inputs
     assert [d.inputs["forecast_read"].get("version") for d in by_store] == [None, 1, 2, 3, 4, 4]

@@ -10,7 +10,7 @@ from typing import Any
 import pandas as pd
 
 from models.policy.core.budget import Account, Promise
-from models.policy.live.replay import parse_contracts
+from models.policy.live.recomputed import parse_contracts
 from pipelines.ingest.columns import KINDS
 from pipelines.lake.errors import LakeError
 from pipelines.lake.file_lake import FileLake

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
-from models.policy.live.replay import Contracts, replay_decision
+from models.policy.live.recomputed import Contracts, recompute_decision
 from pipelines.bench.team.real.feed import SentLoad
 from pipelines.bench.team.real.sides import NAME
 from pipelines.report.recorded.batches import QueryBatches
@@ -55,7 +55,7 @@ def judge_decisions(decisions: Sequence[Mapping[str, Any]], contracts: Contracts
     again = yields = given_up = unexplained = made = 0
     before: int | None = None
     for one in decisions:
-        told = replay_decision(one, contracts)
+        told = recompute_decision(one, contracts)
         if told is not None:
             made += 1
             again += told != (one["executors"], one["reason"], one["codes"])
@@ -91,6 +91,6 @@ def most_asked_for(decisions: Sequence[Mapping[str, Any]]) -> int:
 def _asked(decision: Mapping[str, Any], contracts: Contracts) -> int:
     """What the policy alone asks for."""
     inputs = {name: value for name, value in decision["inputs"].items() if name != "pool"}
-    told = replay_decision({**decision, "inputs": inputs}, contracts)
+    told = recompute_decision({**decision, "inputs": inputs}, contracts)
     assert told is not None
     return told[0]

@@ -14,7 +14,7 @@ from configs.sections import Kafka
 from configs.settings import Settings
 from models.forecast.blend.blend import Blend
 from models.forecast.core.forecaster import Task
-from models.policy.live.replay import parse_contracts
+from models.policy.live.recomputed import parse_contracts
 from pipelines.bench.fastpath.champions import add_version, promote_version
 from pipelines.bench.team.real.feed import SentLoad, TeamFeed
 from pipelines.bench.team.real.job import events_of, results_of

@@ -69,7 +69,7 @@ def parse_contracts(texts: Iterable[Mapping[str, Any]]) -> dict[str, Contract]:
     return {text["hash"]: Contract.model_validate(json.loads(text["text"])) for text in texts}
 
 
-def replay_decision(
+def recompute_decision(
     decision: Mapping[str, Any], contracts: Contracts, agents: Agents | None = None
 ) -> tuple[int, str, list[str]] | None:
     """Decide again from a logged decision's inputs.
