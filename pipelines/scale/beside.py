@@ -16,7 +16,7 @@ from pipelines.scale.artifact_sync import ArtifactSource, ArtifactSync, SyncedAr
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import Learned, agent_source, rehearsal_source
-from pipelines.scale.pools import PoolDivision
+from pipelines.scale.pool.division import PoolDivision
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

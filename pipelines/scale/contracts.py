@@ -14,6 +14,7 @@ from configs.settings import Settings
 from models.contract.declared import TermsError
 from models.policy.core.sustained import checked_terms
 from pipelines.kafka.publisher import Publisher
+from pipelines.scale.once import SaidOnce
 from pipelines.watched import VanishedFiles, files_in, is_new, read_changed
 from pipelines.whole_file import write_json
 from tidecast.messages import ContractText
@@ -61,7 +62,7 @@ class ContractWatch:
         self._folder, self._accepted, self._announce = folder, accepted, announce
         self._announced: set[str] = set()
         self._refused: set[str] = set()
-        self._reported: dict[str, str] = {}
+        self._said = SaidOnce()
         self._seen: object = None
         self._vanished = VanishedFiles()
 
@@ -80,8 +81,8 @@ class ContractWatch:
         """
         files, trouble = files_in(self._folder)
         if trouble:
-            return self._once("contracts", f"{self._folder} {trouble}; those that were accepted stay")
-        self._reported.pop("contracts", None)
+            return self._said.say("contracts", f"{self._folder} {trouble}; those that were accepted stay")
+        self._said.forget("contracts")
         before = self._accepted.all()
         away = self._vanished.look({*before} - {*files}, time.monotonic())
         seen = files, away
@@ -105,9 +106,9 @@ class ContractWatch:
                 words = f"{wrong[job]} Until then {words}{' stays' if job in now else ''}."
             elif job not in now:
                 words = f"its contract is gone; {words}, its executors stay"
-            lines += self._once(job, words)
+            lines += self._said.say(job, words)
         if not before and not now and not wrong:
-            lines += self._once("contracts", f"there is none in {self._folder}; nothing is decided for any job")
+            lines += self._said.say("contracts", f"there is none in {self._folder}; nothing is decided for any job")
         self._seen = seen  # last: what failed before this is tried again at the next look
         return lines
 
@@ -120,14 +121,8 @@ class ContractWatch:
                 self._announced.add(contract.hash)
             except RuntimeError as error:
                 self._refused.add(contract.hash)
-                return self._once(job, f"contract {contract.hash}, which the broker has not yet: {error}")
+                return self._said.say(job, f"contract {contract.hash}, which the broker has not yet: {error}")
         return []
-
-    def _once(self, about: str, words: str) -> list[str]:
-        if self._reported.get(about) == words:
-            return []
-        self._reported[about] = words
-        return [f"{about}: {words}"]
 
 
 def make_contract_watch(settings: Settings, accepted: AcceptedContracts) -> ContractWatch:

@@ -1,1 +1,1 @@
-"""A pool beside its division: its files, its hook, and how it stands, told to whoever looks."""
+"""Pools and their division: what their jobs want, their files, their hooks, and how they stand, told to who looks."""

@@ -28,11 +28,11 @@ from models.pool.state import PoolState
 from models.pool.wants import PoolMemory
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import BrokerError
-from pipelines.scale import pools
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants, grants_file, take_grant
-from pipelines.scale.pool import telling
+from pipelines.scale.pool import division, heard, telling
+from pipelines.scale.pool.division import PoolDivision
+from pipelines.scale.pool.heard import FORGOTTEN_S
 from pipelines.scale.pool.veto import ask_veto
-from pipelines.scale.pools import FORGOTTEN_S, PoolDivision
 from pipelines.scale.processor import Scaler
 from pipelines.watched import GONE_S
 from tests.fakes.unlisted import unlisted
@@ -109,7 +109,7 @@ class Site:
         os.utime(self.file, (0, 0))  # else it is new, and read at every look
         self.topic, self.now, self.lines, self.told = Topic(), NOW, [], Told()
         monkeypatch.setattr(telling, "Publisher", lambda kafka, **options: self.told)
-        monkeypatch.setattr(pools, "Follower", lambda kafka, topics, start: self.topic.opened(start))
+        monkeypatch.setattr(heard, "Follower", lambda kafka, topics, start: self.topic.opened(start))
         self.grants = Grants(grants_file(tmp_path / "query"))
         self.start()
         self.kept, self.executors = dict.fromkeys(JOBS), dict.fromkeys(JOBS, 1)
@@ -520,7 +520,7 @@ def test_what_was_said_before_a_start_is_not_heard_as_of_now_where_the_broker_fa
     with pytest.raises(BrokerError):
         site.division.tick(NOW)
     site.division.tick(NOW + 1)
-    assert "orders" not in site.division._heard
+    assert "orders" not in site.division._heard._heard
 
 
 def test_a_pool_that_cannot_be_divided_takes_nothing_from_another(site, monkeypatch):
@@ -532,7 +532,7 @@ def test_a_pool_that_cannot_be_divided_takes_nothing_from_another(site, monkeypa
             raise ArithmeticError("no such sum")
         return divide.grant(pool, *args)
 
-    monkeypatch.setattr(pools, "grant", fails)
+    monkeypatch.setattr(division, "grant", fails)
     lines = []
     for at in range(1, 9):
         send(site, "orders", NOW + at)
@@ -547,7 +547,7 @@ def test_keys_that_are_no_members_leave_nothing_behind(site, capsys):
         site.topic.send(f"junk{at}", b"{")
     site.division.tick(NOW + 1)
     assert "junk" not in capsys.readouterr().out
-    assert not [about for about in site.division._told if "junk" in about]
+    assert not [about for about in site.division._said._said if "junk" in about]
 
 
 def test_how_a_pool_stands_is_told_as_it_was_granted_and_that_it_is_too_small_once_and_when_that_is_over(site):

@@ -6,7 +6,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TypeVar
 
 from configs.bounds import DAY_S
 from configs.contract import Contract
@@ -17,31 +16,22 @@ from models.pool.divide import expected_shortage, grant
 from models.pool.reasons import describe_shortage
 from models.pool.state import PoolState
 from models.pool.told import tell_pool
-from models.pool.wants import Grant, PoolMemory, Want
-from pipelines.kafka.broker import Follower, Record
-from pipelines.kafka.signing import Signer
+from models.pool.wants import Grant, PoolMemory
 from pipelines.scale.grants import Grants, JobGrant, KeptGrants
+from pipelines.scale.once import SaidOnce
 from pipelines.scale.pool.files import PoolFiles
+from pipelines.scale.pool.heard import HeardWants, not_after
 from pipelines.scale.pool.telling import PoolTelling
 from pipelines.scale.pool.veto import STALE_S, Hooks
-from tidecast.messages import MessageError, PoolWant, decode_keyed
 
 EVERY_S = 5.0
 """Seconds after which a pool is divided again although nobody has said anything: somebody may have fallen silent."""
 FIRST_S = 10.0
 """Seconds after a pool's first job has spoken, or one was added, in which it should speak: nothing is given away."""
-AHEAD_S = 5.0
-"""Seconds by which a want may be ahead of the clock; one that is more so was said before the clock was set back."""
-POLLS = 20
-"""Reads of the topic before a division, at most."""
-FORGOTTEN_S = 600.0
-"""Seconds after which a job that says nothing counts no more: its executors are gone with its driver."""
 AGAIN_S = 600.0
 """Seconds after which it is said again that a pool is too small."""
 OVER_S = 60.0
 """Seconds without a shortage after which it is over."""
-
-K = TypeVar("K")
 
 
 class PoolDivision:
@@ -55,14 +45,10 @@ class PoolDivision:
         self._settings, self._contracts, self._grants = settings, contracts, grants
         self._files = PoolFiles(settings.pools_dir)
         self.hooks = Hooks()
-        self._signer = Signer.of(settings.kafka)
-        self._follower: Follower | None = None
-        self._wants: dict[str, Want] = {}
-        self._heard: dict[str, float] = {}
-        self._joined: dict[tuple[str, str], float] = {}  # by pool and job
+        self._said = SaidOnce()
+        self._heard = HeardWants(settings.kafka, EVERY_S, self._said)
         self._divided: dict[str, float] = {}
         self._short: dict[str, tuple[float, float]] = {}  # when it was said, and seen, last
-        self._told: dict[str, str] = {}
         self._telling = PoolTelling(settings.kafka, EVERY_S)
 
     def tick(self, now: float | None = None) -> list[str]:
@@ -84,9 +70,9 @@ class PoolDivision:
         self._forget_times_ahead(now)
         kept = self._grants.all()
         about = self._files.look(self._contracts(), {one.pool for one in kept.jobs.values()}, now)
-        lines, pools = [line for one in about.items() for line in self._once(*one)], self._files.pools
+        lines, pools = [line for one in about.items() for line in self._said.say(*one)], self._files.pools
         members = {job: name for name, pool in pools.items() for job in pool.jobs}
-        self._joined = {one: at for one, at in self._joined.items() if members.get(one[1]) == one[0]}
+        self._heard.forget_moved(members)
         jobs = {job: JobGrant(name) for job, name in members.items()}
         jobs |= {job: one for job, one in kept.jobs.items() if members.get(job) == one.pool}
         memories = {name: kept.memories.get(name, PoolMemory()) for name in pools}
@@ -98,7 +84,7 @@ class PoolDivision:
             if name not in memories and memory.at is not None and now - memory.at < DAY_S:
                 memories[name] = replace(memory, held={})
         states = {name: PoolState(name, now, "wrong", self._files.wrong.get(name, "")) for name in unread}
-        said = self._read_wants(members, now) if pools else set[str]()
+        said = self._heard.read(members, now) if pools else set[str]()
         for name, pool in pools.items():
             if name in said or self.hooks.answered(name) or now - self._divided.get(name, -EVERY_S) >= EVERY_S:
                 self._divided[name] = now
@@ -106,71 +92,31 @@ class PoolDivision:
                     granted, memories[name], states[name], told = self._divide(pool, jobs, memories[name], now)
                 except Exception as error:  # the others are divided
                     words = f"{type(error).__name__}: {error}; what was granted stands"
-                    granted, told = {}, self._once(f"division of {name}", words)
+                    granted, told = {}, self._said.say(f"division of {name}", words)
                 else:
-                    told += self._once(f"division of {name}", "")
+                    told += self._said.say(f"division of {name}", "")
                 jobs |= granted
                 lines += told
         if _says_more(new := KeptGrants(jobs, memories), kept, now):
             self._grants.write(new)
-        return lines + self._once("topic pools", self._telling.tell(states, {*pools, *unread}, now))
+        return lines + self._said.say("topic pools", self._telling.tell(states, {*pools, *unread}, now))
 
     def _forget_times_ahead(self, now: float) -> None:
         """Where the clock was set back, what was noted later than now was noted now."""
-        self._heard, self._joined = _not_after(self._heard, now), _not_after(self._joined, now)
-        self._divided = _not_after(self._divided, now)
+        self._heard.forget_times_ahead(now)
+        self._divided = not_after(self._divided, now)
         self._short = {name: (min(said, now), min(seen, now)) for name, (said, seen) in self._short.items()}
-        self._wants = {job: want for job, want in self._wants.items() if want.at <= now + AHEAD_S}
-
-    def _read_wants(self, members: Mapping[str, str], now: float) -> set[str]:
-        """Take the newest want of each job; return the pools of which a job has said something."""
-        if self._follower is None:
-            # From now on, should the broker fail before it is sought: old words would count as heard now.
-            self._follower = Follower(self._settings.kafka, ["wants"], "latest")
-            self._follower.seek_to_time(max(now - EVERY_S, 0.0))
-        pools = set()
-        for _ in range(POLLS):  # however fast they come, the pool is divided
-            if not (records := self._follower.poll(0.05)):
-                break
-            for record in records:
-                want = self._want(record, members, now)
-                if want is not None and want.at >= self._wants.get(want.job, want).at:
-                    self._wants[want.job] = want
-                    self._heard[want.job] = now
-                    pools.add(members[want.job])
-        self._wants = {job: want for job, want in self._wants.items() if now - want.at < FORGOTTEN_S}
-        return pools
-
-    def _want(self, record: Record, members: Mapping[str, str], now: float) -> Want | None:
-        """What a record says; None of what is none, an old one that is sent again, or of a job not in the pool."""
-        if record.key not in members:
-            return None
-        try:
-            said = decode_keyed(PoolWant, record.key, record.value, now)
-            self._signer.check_record(record, said.job)
-        except MessageError as error:
-            for line in self._once(f"wants of {record.key}", f"not taken: {error}"):
-                print(f"autoscaler: {line}", flush=True)
-            return None
-        if members.get(said.job) != said.pool or now - said.wall_time >= FORGOTTEN_S:
-            return None
-        ahead = tuple(zip(said.until, said.ahead, strict=True))
-        return Want(
-            said.job, said.wall_time, said.executors, said.running, said.cores, said.least, tuple(said.late_s),
-            said.budget_left, ahead, said.replay, said.needed, said.seen_at,
-        )  # fmt: skip
 
     def _divide(
         self, pool: ClusterPool, jobs: Mapping[str, JobGrant], before: PoolMemory, now: float
     ) -> tuple[dict[str, JobGrant], PoolMemory, PoolState, list[str]]:
         """What is granted anew, what the pool remembers, how it stands, and what there is to say."""
         problem = self._files.wrong.get(pool.name, "")
-        wants = {job: self._wants[job] for job in pool.jobs if job in self._wants}
-        began = any((pool.name, job) in self._joined for job in pool.jobs)
-        if not wants and not began:
+        wants = self._heard.of(pool)
+        if not wants and not self._heard.waits_for_any(pool):
             return {}, before, tell_pool(pool, before, {}, {}, None, now, state="waits", problem=problem), []
-        joined = {job: self._joined.setdefault((pool.name, job), now) for job in pool.jobs}
-        late = {job for job, at in joined.items() if now - self._heard.get(job, at) >= FORGOTTEN_S}
+        joined = self._heard.joined(pool, now)
+        late = self._heard.silent(joined, now)
         held = {job: one for job, one in before.held.items() if job in pool.jobs and job not in late}
         # What a job is granted that was forgotten is what it will have if it comes back, until the pool is divided.
         granted = {job: JobGrant(pool.name) for job in late}
@@ -186,7 +132,7 @@ class PoolDivision:
         if pool.veto is not None and any(has[job] != one.executors for job, one in divided.items()):
             self.hooks.ask(pool, divided, after.held, has, now)
             seen = {job: one._replace(running=after.held[job].running) for job, one in before.held.items()}
-            refused, kept = self._told.get(f"veto of {pool.name}"), replace(after, held=seen, cut_at=before.cut_at)
+            refused, kept = self._said.of(f"veto of {pool.name}"), replace(after, held=seen, cut_at=before.cut_at)
             state = "vetoed" if refused else "asked"
             stands = tell_pool(pool, kept, wants, {}, None, now, state=state, problem=refused or problem)
             return granted, kept, stands, lines
@@ -201,7 +147,7 @@ class PoolDivision:
         if not self.hooks.answered(pool.name):
             return before, {}, []
         asked, refused = self.hooks.take(pool.name, now)
-        lines = self._once(f"veto of {pool.name}", refused)
+        lines = self._said.say(f"veto of {pool.name}", refused)
         # Its file may have changed since: who is in it, how much there is.
         if refused or asked.pool != pool or now - asked.at > STALE_S:
             return before, {}, lines
@@ -214,21 +160,11 @@ class PoolDivision:
         said_at, seen_at = self._short.get(pool.name, (-math.inf, -math.inf))
         seen_at = now if words else seen_at
         soon = now - said_at < AGAIN_S if words else now - seen_at < OVER_S
-        if soon and self._told.get(about):
+        if soon and self._said.of(about):
             self._short[pool.name] = said_at, seen_at
             return []
         self._short[pool.name] = now, seen_at
-        return self._once(about, words)
-
-    def _once(self, about: str, words: str) -> list[str]:
-        if self._told.get(about, "") == words:
-            return []
-        self._told[about] = words
-        return [f"{about}: {words}" if words else f"{about}: over"]
-
-
-def _not_after(times: Mapping[K, float], now: float) -> dict[K, float]:
-    return {about: min(at, now) for about, at in times.items()}
+        return self._said.say(about, words)
 
 
 def _says_more(new: KeptGrants, kept: KeptGrants, now: float) -> bool:
