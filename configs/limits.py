@@ -12,6 +12,9 @@ from typing import Literal
 
 from configs.bounds import Count, Declared, Fraction, Level, NotNegative, Positive
 
+CAREFUL = 0.1
+"""Least share of an error's limit that is used: without pressure answers are ten times as good as they must be."""
+
 
 @dataclass(frozen=True)
 class ObjectiveWeights(Declared):
@@ -73,6 +76,16 @@ class ErrorLimit(Declared):
     def __post_init__(self) -> None:
         if (self.eps_abs is None) == (self.eps_rel is None):
             raise ValueError(f"eps_abs={self.eps_abs}, eps_rel={self.eps_rel}: state one of the two")
+
+    def allowed(self, pressure: float, expected: float) -> float:
+        """Return the relative error that a size is chosen for: a share of the limit that rises with the pressure.
+
+        Args:
+            pressure: θ of the controller, 0 to 1; at least CAREFUL of the limit is used.
+            expected: records of a window, above 0; for a limit that is absolute.
+        """
+        allowed = self.eps_rel if self.eps_rel is not None else (self.eps_abs or 0.0) / expected
+        return min(max(pressure, CAREFUL) * allowed, 0.99)
 
 
 @dataclass(frozen=True)

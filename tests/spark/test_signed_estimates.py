@@ -12,7 +12,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from configs.limits import ErrorLimit
-from models.approximation.ledger import LedgerEntry
+from models.replication.approximation.ledger import LedgerEntry
 from tidecast.signed import (
     SignedError,
     approx_count,

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Protocol
 
 from configs.contract import Contract
 from configs.errors import SettingsError
-from models.approximation.sizing import allowed_error
 
 if TYPE_CHECKING:
     from tidecast.signed import Approximation
@@ -46,7 +45,7 @@ def sized(contract: Contract, operator: str, declare: Declaration, expected: flo
     limit, why = stated.error[operator], ""
     for share in (stated.controls.theta.min, 1.0):
         try:
-            return declare(eps=allowed_error(limit, share, expected), pf=limit.pf)
+            return declare(eps=limit.allowed(share, expected), pf=limit.pf)
         except SignedError as error:
             why = f"{error}"
     raise SettingsError(f"{contract.job}.yaml: backpressure.error.{operator} cannot be kept: {why}. Allow more.")

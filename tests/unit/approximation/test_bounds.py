@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from models.approximation.samples import (
+from models.replication.approximation.samples import (
     count_deviation,
     join_recall,
     mean_deviation,

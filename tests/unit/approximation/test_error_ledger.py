@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.approximation.ledger import LedgerEntry, linear, mean_value_bound, smooth
-from models.approximation.plan import SmoothFunction, WeightedSum, admit, propagate
-from models.approximation.refusal import ApproximationError
 from models.contract.terms import ErrorLimit
+from models.replication.approximation.ledger import LedgerEntry, linear, mean_value_bound, smooth
+from models.replication.approximation.plan import SmoothFunction, WeightedSum, admit, propagate
+from models.replication.approximation.refusal import ApproximationError
 
 WINDOW = (0, 60_000)
 NUMBERS = st.floats(-50, 50)

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 from scipy.special import bdtrik
 
-from models.approximation.count_min import CountMin, draw_hashes
-from models.approximation.hyperloglog import HyperLogLog, mix
-from models.approximation.kll import Kll
-from models.approximation.samples import Reservoir, proportion_error, thin
-from models.approximation.sizing import Size
+from models.replication.approximation.count_min import CountMin, draw_hashes
+from models.replication.approximation.hyperloglog import HyperLogLog, mix
+from models.replication.approximation.kll import Kll
+from models.replication.approximation.samples import Reservoir, proportion_error, thin
+from models.replication.approximation.sizing import Size
 from tidecast.signed.approximate.bounds import (
     hyperloglog_error,
     kll_rank_error,

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.approximation.count_min import CountMin, draw_hashes
-from models.approximation.hyperloglog import HyperLogLog, mix
-from models.approximation.kll import Kll, capacity
-from models.approximation.refusal import ApproximationError
-from models.approximation.samples import Reservoir, thin
+from models.replication.approximation.count_min import CountMin, draw_hashes
+from models.replication.approximation.hyperloglog import HyperLogLog, mix
+from models.replication.approximation.kll import Kll, capacity
+from models.replication.approximation.refusal import ApproximationError
+from models.replication.approximation.samples import Reservoir, thin
 
 KEYS = st.lists(st.integers(0, 2**31 - 2), max_size=60)
 PLAIN = (lambda keys: keys % 4, lambda keys: keys // 2 % 4)

@@ -4,9 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from models.approximation.refusal import ApproximationError
-from models.approximation.sizing import RETRACTING, Size, refuse_changelog, shrink, size_at_start
 from models.contract.terms import ErrorLimit
+from models.replication.approximation.refusal import ApproximationError
+from models.replication.approximation.sizing import RETRACTING, Size, refuse_changelog, shrink, size_at_start
 
 KINDS = ("count_min", "hyperloglog", "kll", "reservoir", "bernoulli")
 

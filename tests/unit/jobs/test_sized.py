@@ -7,7 +7,7 @@ import pytest
 from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import ROOT
-from models.approximation.ledger import LedgerEntry
+from models.replication.approximation.ledger import LedgerEntry
 from pipelines.jobs.plans import key_estimates
 from pipelines.jobs.plans.sized import sized
 from tests.fakes.plan_truths import SignedEvent, true_differents

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from graphlib import CycleError, TopologicalSorter
 
 from configs.limits import ErrorLimit
-from models.approximation.ledger import LedgerEntry, Steepest, linear, smooth
-from models.approximation.refusal import ApproximationError
+from models.replication.approximation.ledger import LedgerEntry, Steepest, linear, smooth
+from models.replication.approximation.refusal import ApproximationError
 
 
 @dataclass(frozen=True)

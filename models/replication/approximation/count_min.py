@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.approximation.refusal import ApproximationError
+from models.replication.approximation.refusal import ApproximationError
 from tidecast.signed.approximate.bounds import count_min_bound
 
 Ints = NDArray[np.int64]

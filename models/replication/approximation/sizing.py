@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from configs.limits import ErrorLimit
-from models.approximation.ledger import LedgerEntry
-from models.approximation.refusal import ApproximationError
-from models.approximation.samples import proportion_error, proportion_size, sampling_rate
+from models.replication.approximation.ledger import LedgerEntry
+from models.replication.approximation.refusal import ApproximationError
+from models.replication.approximation.samples import proportion_error, proportion_size, sampling_rate
 from tidecast.signed.approximate.bounds import (
     MOST_K,
     MOST_PRECISION,
@@ -30,8 +30,6 @@ from tidecast.signed.approximate.bounds import (
 Kind = Literal["count_min", "hyperloglog", "kll", "reservoir", "bernoulli"]
 RETRACTING: Final[frozenset[Kind]] = frozenset({"count_min", "bernoulli"})
 """What retractions may enter: counters that add up, and a sample that takes a fact and its retraction alike."""
-CAREFUL: Final = 0.1
-"""Least share of a limit that is used: without pressure answers are ten times as good as they must be."""
 _MOST = {"count_min": 2**22, "hyperloglog": MOST_PRECISION, "kll": MOST_K, "reservoir": 2**20, "bernoulli": 1.0}
 
 
@@ -97,18 +95,6 @@ def refuse_changelog(kind: Kind, operator: str) -> None:
         )
 
 
-def allowed_error(limit: ErrorLimit, pressure: float, expected: float) -> float:
-    """Return the relative error that a size is chosen for: a share of the limit that rises with the pressure.
-
-    Args:
-        limit: the contract's.
-        pressure: θ of the controller, 0 to 1; at least a tenth of the limit is used.
-        expected: records of a window, above 0; for a limit that is absolute.
-    """
-    allowed = limit.eps_rel if limit.eps_rel is not None else (limit.eps_abs or 0.0) / expected
-    return min(max(pressure, CAREFUL) * allowed, 0.99)
-
-
 def size_at_start(kind: Kind, limit: ErrorLimit, pressure: float, expected: float) -> Size:
     """Return the size for a whole window: the least one that keeps a share of the limit that rises with the pressure.
 
@@ -124,7 +110,7 @@ def size_at_start(kind: Kind, limit: ErrorLimit, pressure: float, expected: floa
     """
     if not expected > 0:
         raise ApproximationError(f"expected={expected} records of a window: give more than 0")
-    amount = _least(kind, allowed_error(limit, pressure, expected), limit.pf, expected)
+    amount = _least(kind, limit.allowed(pressure, expected), limit.pf, expected)
     size = Size(kind, _MOST[kind] if amount is None else amount, limit.pf)
     if size.entry("", (0, 0), expected, int(expected)).keeps(limit):
         return size

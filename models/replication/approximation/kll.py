@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.approximation.refusal import ApproximationError, refuse_retractions
+from models.replication.approximation.refusal import ApproximationError, refuse_retractions
 
 Floats = NDArray[np.float64]
 _SHRINK = 2 / 3

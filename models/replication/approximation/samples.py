@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.approximation.refusal import ApproximationError, refuse_retractions
+from models.replication.approximation.refusal import ApproximationError, refuse_retractions
 from tidecast.signed.approximate.bounds import check_share, deviations
 
 Floats = NDArray[np.float64]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from models.approximation.refusal import ApproximationError, refuse_retractions
+from models.replication.approximation.refusal import ApproximationError, refuse_retractions
 
 Hashes = NDArray[np.uint64]
 Registers = NDArray[np.int64]

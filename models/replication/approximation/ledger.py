@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from configs.limits import ErrorLimit
-from models.approximation.refusal import ApproximationError
+from models.replication.approximation.refusal import ApproximationError
 
 Steepest = Callable[[float, float], float]
 """The largest |f'| on [low, high]."""
