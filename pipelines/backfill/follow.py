@@ -47,7 +47,7 @@ class FollowedOrder(NamedTuple):
 
 
 def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrder]:
-    """Yield what is new of an order until it is over; where it has a deadline its plan is looked at again and again.
+    """Return what is new of an order until it is over; where it has a deadline its plan is looked at again and again.
 
     A schedule that is about as sure as was asked for stays; else a new one is sent as a newer order, which yields to
     what anybody has ordered meanwhile. Several who follow one order do no harm: they look at the same things.
@@ -61,22 +61,33 @@ def follow_order(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrd
         ApplicationEndedError: what reads it apart has ended without a last word.
         BrokerError, ValueError: a topic cannot be followed; an unknown security option.
     """
-    if order.by is None or order.apart is not None:  # where it is apart nothing of its plan can be changed
-        apart, heard = order.apart is not None, time.monotonic()
-        seen, rests = apart and runs_here(settings, order), False
-        for said in follow_progress(settings.kafka, order):
-            if said is not None:
-                heard, seen = time.monotonic(), seen and said.state not in ENDED  # then the next one may be elsewhere
-            elif apart:
-                silent_s = time.monotonic() - heard
-                rests = refuse_ended(settings, order, silent_s, starts=not seen and silent_s <= GONE_S)
-                if rests:  # once it is resumed, that may be elsewhere, and it has as long to start as at first
-                    heard, seen = time.monotonic(), False
-                else:
-                    seen = seen or runs_here(settings, order)
-            if said is not None or not rests:  # its application has ended by that
-                yield FollowedOrder(said, silent=said is None, apart=apart)
-        return
+    if order.apart is not None:  # nothing of its plan can be changed
+        return _follow_apart(settings, order)
+    return _follow_unplanned(settings, order) if order.by is None else _follow_planned(settings, order)
+
+
+def _follow_unplanned(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrder]:
+    for said in follow_progress(settings.kafka, order):
+        yield FollowedOrder(said, silent=said is None)
+
+
+def _follow_apart(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrder]:
+    heard, seen, rests = time.monotonic(), runs_here(settings, order), False
+    for said in follow_progress(settings.kafka, order):
+        if said is not None:
+            heard, seen = time.monotonic(), seen and said.state not in ENDED  # then the next one may be elsewhere
+        else:
+            silent_s = time.monotonic() - heard
+            rests = refuse_ended(settings, order, silent_s, starts=not seen and silent_s <= GONE_S)
+            if rests:  # once it is resumed, that may be elsewhere, and it has as long to start as at first
+                heard, seen = time.monotonic(), False
+            else:
+                seen = seen or runs_here(settings, order)
+        if said is not None or not rests:  # its application has ended by that
+            yield FollowedOrder(said, silent=said is None, apart=True)
+
+
+def _follow_planned(settings: Settings, order: ReplayOrder) -> Iterator[FollowedOrder]:
     heard, looks = time.monotonic(), PlanLooks(settings, order)
     with JobWatch(settings, order.job) as watch:
         before = watch.progress.get(order.id)
