@@ -27,7 +27,7 @@ from pipelines.console.models import model_rows
 from pipelines.console.origin import objection
 from pipelines.console.pages import job_page, jobs_page, refusal_page
 from pipelines.console.pools import pool_of, pool_rows
-from pipelines.console.read.fold import Model
+from pipelines.console.read.fold import ReadModel
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.shown import job_details, rows_since
 from pipelines.console.topologies import topology_rows
@@ -68,7 +68,7 @@ class ModeRequest(BaseModel, extra="forbid"):
 
 
 def build_app(
-    look: Callable[[], tuple[Model, str]], change: Callable[[str, str, float | None, str], None], access: Access,
+    look: Callable[[], tuple[ReadModel, str]], change: Callable[[str, str, float | None, str], None], access: Access,
     beside: PageSources,
 ) -> FastAPI:  # fmt: skip
     """Build the application.
@@ -177,10 +177,10 @@ def _guard(app: FastAPI, access: Access) -> None:
         )
 
 
-def _add_lists(app: FastAPI, look: Callable[[], tuple[Model, str]], beside: PageSources, viewer: Any) -> None:
+def _add_lists(app: FastAPI, look: Callable[[], tuple[ReadModel, str]], beside: PageSources, viewer: Any) -> None:
     """Add the pages that are lists of what the topics and what is beside them say, and their data."""
 
-    def listed(name: str, page: Callable[[], str], data: Callable[[Model, float], dict[str, Any]]) -> None:
+    def listed(name: str, page: Callable[[], str], data: Callable[[ReadModel, float], dict[str, Any]]) -> None:
         """Add the page of a list, and its data: `rows`, `problem` beside that of the topics, whether these are read."""
 
         def values() -> JSONResponse:
@@ -192,12 +192,12 @@ def _add_lists(app: FastAPI, look: Callable[[], tuple[Model, str]], beside: Page
         app.get(f"/{name}", dependencies=[viewer])(lambda: HTMLResponse(page()))
         app.get(f"/data/{name}", dependencies=[viewer])(values)
 
-    def models_data(model: Model, now: float) -> dict[str, Any]:
+    def models_data(model: ReadModel, now: float) -> dict[str, Any]:
         registered, drifts = beside.registered(), beside.drifts()
         rows = model_rows(model, registered.value, drifts.value or {}, beside.mlflow, now)
         return {"rows": rows, "problem": problems(registered, drifts)}
 
-    def topologies_data(model: Model, now: float) -> dict[str, Any]:
+    def topologies_data(model: ReadModel, now: float) -> dict[str, Any]:
         topologies, advice = beside.topologies(), beside.advice()
         rows = topology_rows(model, topologies.value or (), advice.value or {}, now)
         return {"rows": rows, "problem": problems(topologies, advice)}

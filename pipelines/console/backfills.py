@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from pipelines.backfill.orders import OVER, SILENT_S, standing_progress
-from pipelines.console.read.fold import Model
+from pipelines.console.read.fold import ReadModel
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.read.replay import KnownReplay
 from tidecast.orders import ReplayOrder
@@ -15,7 +15,7 @@ MOST_OVER = 100
 """Replays that are over which are shown."""
 
 
-def backfill_rows(model: Model, now: float) -> list[dict[str, Any]]:
+def backfill_rows(model: ReadModel, now: float) -> list[dict[str, Any]]:
     """Return a row per replay: those in trouble first, then those that go on, then the newest that are over.
 
     Args:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Iterable, Mapping
 
 from configs.sections import Kafka
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.console.read.merged import MergedTopics
 from pipelines.console.read.newest import fold_newest
 from pipelines.kafka.broker import STUCK_S, Follower, Place, Record
@@ -46,7 +46,7 @@ SHARE, AT_ONCE = 0.3, 500
 pause."""
 
 
-class ModelFollower:
+class TopicsFollower:
     """Follows the topics in a thread of its own, begun by the first look; ends with the process.
 
     First the newest records are read, so that there is a screen within a second, then, without haste, those of the
@@ -61,10 +61,10 @@ class ModelFollower:
         self._kafka, self._signer = kafka, Signer.of(kafka)
         self._lock = threading.Lock()
         self._begun: set[bool] = set()
-        self._model, self._deep = Model(), False
+        self._model, self._deep = ReadModel(), False
         self.problem = READING
 
-    def look(self) -> Model:
+    def look(self) -> ReadModel:
         """Return the newest model; the first call begins to follow."""
         self._begin(NEWEST, deep=False)
         return self._model
@@ -113,18 +113,18 @@ class ModelFollower:
         finally:
             follower.close()
 
-    def _read_newest(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
+    def _read_newest(self, follower: Follower, ends: Mapping[Place, int]) -> ReadModel:
         """The model of what lies before these ends, of which the newest alone is looked at."""
         return fold_newest(self._in_order(follower.read_until(ends)), time.time())
 
-    def _read_hours(self, follower: Follower, ends: Mapping[Place, int]) -> Model:
+    def _read_hours(self, follower: Follower, ends: Mapping[Place, int]) -> ReadModel:
         """The model of all up to now, read without haste.
 
         Raises:
             BrokerError: partitions that are not at their ends gave nothing for STUCK_S; what the others give would be
                 held back for them for ever.
         """
-        model, merged, asked_at = Model(), MergedTopics(), time.monotonic()
+        model, merged, asked_at = ReadModel(), MergedTopics(), time.monotonic()
         unread, until_s = set(ends), time.monotonic() + STUCK_S
         while True:
             began = time.thread_time()
@@ -149,7 +149,7 @@ class ModelFollower:
     def _in_order(self, records: Iterable[Record]) -> list[Record]:
         return sorted((record for record in records if self._holds(record)), key=SENT)
 
-    def _publish(self, model: Model, deep: bool) -> None:
+    def _publish(self, model: ReadModel, deep: bool) -> None:
         with self._lock:
             if deep or not self._deep:
                 self._model, self._deep, self.problem = model, deep, ""

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import quote, urlsplit
 
 from models.alerts.knowledge import DriftSeen
-from pipelines.console.read.fold import Model
+from pipelines.console.read.fold import ReadModel
 from pipelines.console.read.job import FollowedJob
 
 if TYPE_CHECKING:  # whoever shows jobs alone does not need the registry's code
@@ -20,22 +20,23 @@ FORECASTER = "forecaster"
 
 
 def model_rows(
-    model: Model, registered: Sequence[RegisteredModel] | None, drifts: Mapping[str, DriftSeen], mlflow: str, now: float
-) -> list[Values]:
+    read: ReadModel, registered: Sequence[RegisteredModel] | None, drifts: Mapping[str, DriftSeen], mlflow: str,
+    now: float,
+) -> list[Values]:  # fmt: skip
     """Return a row per registered model, and per job that is forecast without one; those in trouble first.
 
     Args:
-        model: what the topics have told.
+        read: what the topics have told.
         registered: as MLflow told it; None: it has not answered yet, and nothing is said of what is not registered.
         drifts: newest reported one, by job.
         mlflow: address of MLflow's pages; "": not known.
         now: wall time, epoch seconds.
     """
-    rows = [_row(one, one.job, model.jobs.get(one.job), drifts.get(one.job), mlflow, now) for one in registered or ()]
+    rows = [_row(one, one.job, read.jobs.get(one.job), drifts.get(one.job), mlflow, now) for one in registered or ()]
     there = {one.job for one in registered or () if one.what == FORECASTER}
     rows += [
         _row(None, name, job, drifts.get(name), "", now)
-        for name, job in model.jobs.items() if job.forecast is not None and name not in there
+        for name, job in read.jobs.items() if job.forecast is not None and name not in there
     ]  # fmt: skip
     if registered is None:
         rows = [{**row, "trouble": ""} for row in rows]

@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from models.pool.state import PoolShare, PoolState
-from pipelines.console.read.fold import Model
+from pipelines.console.read.fold import ReadModel
 from pipelines.scale.shown import SILENT_S
 
 Values = dict[str, Any]
 
 
-def pool_rows(model: Model, now: float) -> list[Values]:
+def pool_rows(model: ReadModel, now: float) -> list[Values]:
     """Return what the page shows of each pool, those in trouble first; `now` is wall time, epoch seconds."""
     rows = [pool_row(state, now) for state in model.pools.values()]
     return sorted(rows, key=lambda row: (not row["trouble"], not row["short"], row["pool"]))
@@ -44,7 +44,7 @@ def pool_row(state: PoolState, now: float) -> Values:
     }  # fmt: skip
 
 
-def pool_of(model: Model, job: str, now: float) -> Values | None:
+def pool_of(model: ReadModel, job: str, now: float) -> Values | None:
     """Return a job's pool and its share of it, as `pool_row` has both; None where it is in no pool that is known."""
     for state in model.pools.values():
         for share in state.jobs:

@@ -14,7 +14,7 @@ from pipelines.console.access import Access
 from pipelines.console.app import build_app
 from pipelines.console.asked import PageSources, Polled
 from pipelines.console.change import ModeSwitch
-from pipelines.console.follow import ModelFollower
+from pipelines.console.follow import TopicsFollower
 from pipelines.console.models import pages_address
 from pipelines.console.topologies import read_topologies
 
@@ -32,7 +32,7 @@ def console(settings: Settings, access: Access) -> FastAPI:
         settings: the broker, its security, the file of signing keys, MLflow, the folders of topologies and jobs.
         access: the logins that its pages go by.
     """
-    follower = ModelFollower(settings.kafka)
+    follower = TopicsFollower(settings.kafka)
     follower.look()  # so that the first person who looks finds something
 
     @cache

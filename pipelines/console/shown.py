@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pipelines.console.read.fold import Model
+from pipelines.console.read.fold import ReadModel
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.trouble import worst_trouble
 
@@ -14,7 +14,7 @@ SHOWN_LEVELS = 7
 """Quantiles of a forecast that are drawn at most."""
 
 
-def rows_since(model: Model, revision: int, now: float) -> list[Values]:
+def rows_since(model: ReadModel, revision: int, now: float) -> list[Values]:
     """Return the rows of the jobs that changed after a revision, or whose trouble is a matter of time.
 
     A job that falls silent changes nothing, so that rows without news of a second ago are always among them.

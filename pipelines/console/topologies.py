@@ -7,7 +7,7 @@ from typing import Any
 
 from configs.errors import SettingsError
 from configs.settings import Settings
-from pipelines.console.read.fold import Model
+from pipelines.console.read.fold import ReadModel
 from pipelines.console.shown import job_row
 
 Values = dict[str, Any]
@@ -65,7 +65,7 @@ def _queries(folder: Any, topology: Any, wanted: Any) -> list[Values]:
 
 
 def topology_rows(
-    model: Model, topologies: Sequence[Mapping[str, Any]], advice: Mapping[str, Any], now: float
+    model: ReadModel, topologies: Sequence[Mapping[str, Any]], advice: Mapping[str, Any], now: float
 ) -> list[Values]:
     """Return what the page shows of each topology; those that were begun come first.
 
@@ -85,7 +85,7 @@ def topology_rows(
     return sorted(rows, key=lambda row: (not row["problem"], not row["begun"], row["name"]))
 
 
-def _measured(model: Model, query: str, now: float) -> Values:
+def _measured(model: ReadModel, query: str, now: float) -> Values:
     """What is known of a query as a job: executors there, latency, trouble; None where nothing was heard of it."""
     job = model.jobs.get(query)
     row = {} if job is None else job_row(job, now)

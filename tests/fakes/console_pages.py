@@ -17,7 +17,7 @@ from pipelines.console.access import Access
 from pipelines.console.app import build_app
 from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.registry.overview import RegisteredModel, RegisteredVersion
 from tests.fakes.waiting import wait_until
 
@@ -27,7 +27,7 @@ class Living:
 
     def __init__(self, jobs: int, minutes: float) -> None:
         now = time.time()
-        self.model = fold(Model(), fleet(jobs, now, minutes), now)
+        self.model = fold(ReadModel(), fleet(jobs, now, minutes), now)
         self.changes: list[tuple] = []
         self._lock, self._ended = threading.Lock(), threading.Event()
         threading.Thread(target=self._live, daemon=True).start()
@@ -64,14 +64,14 @@ class Told:
     """
 
     def __init__(self, *records, problem="") -> None:
-        self.model, self.problem, self.answers = Model(), problem, threading.Event()
+        self.model, self.problem, self.answers = ReadModel(), problem, threading.Event()
         self.take(*records)
         self.answers.set()
 
     def take(self, *records) -> None:
         self.model = fold(self.model, records, time.time())
 
-    def look(self) -> tuple[Model, str]:
+    def look(self) -> tuple[ReadModel, str]:
         self.answers.wait(60)
         return self.model, self.problem
 

@@ -9,7 +9,7 @@ from pipelines.bench.team.console.jobs import ToldTopics
 from pipelines.bench.team.console.records import interval, job_name, word
 from pipelines.console.access import Access
 from pipelines.console.change import ModeSwitch, StaleError
-from pipelines.console.follow import ModelFollower
+from pipelines.console.follow import TopicsFollower
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
 from tests.fakes.waiting import wait_until
@@ -46,7 +46,7 @@ def test_a_follower_begins_so_many_records_before_the_end_and_knows_when_it_has_
 
 
 def test_what_comes_on_a_topic_is_in_the_model_and_a_word_from_the_page_on_the_topic(empty_topics, send):
-    follower, changes = ModelFollower(empty_topics), []
+    follower, changes = TopicsFollower(empty_topics), []
     send(interval("orders", time.time()))
     wait_until(lambda: "orders" in follower.look().jobs, "the job", 30)
     wait_until(lambda: not follower.problem, "no problem", 30)
@@ -69,7 +69,7 @@ def test_what_comes_on_a_topic_is_in_the_model_and_a_word_from_the_page_on_the_t
 
 def test_topics_that_a_bench_tells_hold_the_past_of_its_jobs_and_what_they_go_on_saying(empty_topics):
     with closing(ToldTopics(empty_topics, 4, 30)) as topics:
-        begun, follower = time.time(), ModelFollower(empty_topics)
+        begun, follower = time.time(), TopicsFollower(empty_topics)
         wait_until(lambda: len(follower.look().jobs) == 4 and not follower.problem, "the jobs", 60)
 
         def newest(number):

@@ -13,7 +13,7 @@ from pipelines.bench.team.console.chromium import Chromium
 from pipelines.bench.team.console.looks import PAGES, THEMES, WIDTHS, look_at
 from pipelines.bench.team.console.records import fleet, interval, order, pool, progress, word
 from pipelines.console.follow import READING
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from tests.fakes.console_pages import Living, Told, application, served
 
 JOBS, MINUTES = 500, 12
@@ -71,7 +71,7 @@ def test_a_server_that_still_reads_the_topics_is_asked_again_soon(browser, livin
 
     def look():
         looked.append(time.monotonic())
-        return (living.model, "") if len(looked) > 4 else (Model(), READING)
+        return (living.model, "") if len(looked) > 4 else (ReadModel(), READING)
 
     with served(application(look, living.change)) as address:
         browser.open(address, 1440, "light")
@@ -130,7 +130,7 @@ def test_hours_that_are_read_later_come_onto_a_page_that_is_open(browser, addres
     whole = "performance.getEntriesByType('resource').filter(one => one.name.endsWith('after=0')).length"
     assert browser.evaluate(whole) == 1
     now = time.time()
-    deeper = fold(Model(), fleet(3, now, MINUTES + 20), now).jobs["payments-002"]
+    deeper = fold(ReadModel(), fleet(3, now, MINUTES + 20), now).jobs["payments-002"]
     living.deepen("payments-002", deeper.fine, deeper.coarse)
     browser.wait_for(f"{whole} === 2", 5)
     time.sleep(2.5)

@@ -18,7 +18,7 @@ from pipelines.console.app import build_app
 from pipelines.console.asked import PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.origin import HEADER
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 
 LOGIN = "ann"
 ANSWERS = frozenset({200, 304, 307, 400, 401, 403, 404, 405, 409, 422, 431, 501})
@@ -60,7 +60,7 @@ def console_app() -> FastAPI:
             raise HTTPException(403, "may not")
         return LOGIN
 
-    model = fold(Model(), _KNOWN, NOW)
+    model = fold(ReadModel(), _KNOWN, NOW)
     return build_app(lambda: (model, ""), change_mode, Access(login, login, print), PageSources())
 
 

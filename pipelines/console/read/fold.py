@@ -1,4 +1,4 @@
-"""Records of the topics in, the model of all jobs out."""
+"""Records of the topics in, the read model of all jobs out."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ _NO_CONTRACT = re.compile(r"job '([^']+)' has no contract; ")
 
 
 @dataclass(frozen=True)
-class Model:
+class ReadModel:
     """What the topics have told of all jobs.
 
     Attributes:
@@ -64,7 +64,7 @@ class Model:
     pools: Mapping[str, PoolState] = field(default_factory=dict)
 
 
-def fold(model: Model, records: Iterable[Record], now: float) -> Model:
+def fold(model: ReadModel, records: Iterable[Record], now: float) -> ReadModel:
     """Return the model after records of the topics of `KINDS`, in the order in which they were read.
 
     A record that is no valid message is counted and left out; it changes no job.
@@ -84,7 +84,7 @@ def fold(model: Model, records: Iterable[Record], now: float) -> Model:
     return fold_messages(replace(model, refused=model.refused + refused), messages)
 
 
-def fold_messages(model: Model, messages: Iterable[Any]) -> Model:
+def fold_messages(model: ReadModel, messages: Iterable[Any]) -> ReadModel:
     """Return the model after messages of the topics, as `read_message` returns them, in their order."""
     revision, refused = model.revision + 1, model.refused
     changed: dict[str, FollowedJob] = {}
@@ -114,7 +114,7 @@ def fold_messages(model: Model, messages: Iterable[Any]) -> Model:
             changed[name] = replace(after, revision=revision)
     if not changed:
         return replace(model, refused=refused, pools=pools)
-    return Model({**model.jobs, **changed}, revision, refused, pools)
+    return ReadModel({**model.jobs, **changed}, revision, refused, pools)
 
 
 def read_message(record: Record, now: float) -> Any:

@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from pipelines.console.read.fold import Model, fold_messages, read_message
+from pipelines.console.read.fold import ReadModel, fold_messages, read_message
 from pipelines.kafka.broker import Record
 from tidecast.messages import MessageError
 
@@ -20,7 +20,7 @@ last record need not be the one that holds.
 _BATCH = re.compile(rb'"kind"\s*:\s*"batch"')
 
 
-def fold_newest(records: Sequence[Record], now: float) -> Model:
+def fold_newest(records: Sequence[Record], now: float) -> ReadModel:
     """Return a model of the newest records alone, as `fold` makes one of all; of many jobs few records are decoded.
 
     The newest interval, batch, decision and state of a pool that can be read are those of all records; of few jobs more
@@ -43,7 +43,7 @@ def fold_newest(records: Sequence[Record], now: float) -> Model:
             refused += 1
             continue
         kept[kind] += 1
-    return fold_messages(Model(refused=refused), reversed(messages))
+    return fold_messages(ReadModel(refused=refused), reversed(messages))
 
 
 def _kind(record: Record) -> tuple[str, str | None, bool]:

@@ -7,7 +7,7 @@ import pytest
 from pipelines.bench.team.console.decided_jobs import stated_contract, told_seconds
 from pipelines.bench.team.console.records import NOW
 from pipelines.bench.team.console.same_figures import compared
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 
 
 def test_what_differs_is_said_and_estimates_may_differ_by_little():
@@ -45,6 +45,6 @@ def test_made_up_jobs_are_late_are_decided_and_send_some_records_twice_and_some_
         "heartbeats",
         "replays",
     }
-    model = fold(Model(), records, NOW + 200)
+    model = fold(ReadModel(), records, NOW + 200)
     job = model.jobs[stated_contract(number).job]
     assert model.refused == 2 and job.standing()["late_s"] > 10 and job.stood is not None

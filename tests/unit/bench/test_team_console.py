@@ -14,7 +14,7 @@ from pipelines.bench.team.console.measure import count_answers, count_looks, mea
 from pipelines.bench.team.console.records import fleet, job_name
 from pipelines.bench.team.console.roles import CHANGE, CHANGING, PAGES, READING, ask_by_role
 from pipelines.bench.team.console.screens import summarise
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 
 
 @pytest.mark.parametrize(("there", "missing"), [((), "chromium"), (("chromium",), "npm")])
@@ -30,7 +30,7 @@ def test_without_its_programs_it_is_refused_by_name_before_anything_starts(tmp_p
 
 def test_jobs_say_each_second_what_they_said_before_in_the_trouble_that_they_are_in():
     now = time.time()
-    model = fold(Model(), fleet(50, now, minutes=0.1), now)
+    model = fold(ReadModel(), fleet(50, now, minutes=0.1), now)
     later = fold(model, next_second(model, now + 5), now + 5)
     assert len(later.jobs) == 50 and {*later.pools} == {*model.pools} and later.refused == 0
     samples = {name: job.sample for name, job in later.jobs.items()}

@@ -17,13 +17,13 @@ from pipelines.console.asked import Answer, PageSources
 from pipelines.console.change import StaleError
 from pipelines.console.follow import READING
 from pipelines.console.origin import objection
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.console.read.history import Point
 from pipelines.kafka.connection import BrokerError
 
 KNOWN = [contract("orders"), interval("orders", NOW), batch("orders", NOW), word("orders", NOW, "observe"),
          pool("shared", NOW, ["orders", "rides"])]  # fmt: skip
-MODEL = fold(Model(), KNOWN, NOW)
+MODEL = fold(ReadModel(), KNOWN, NOW)
 LISTS = ("pools", "backfills", "models", "topologies")
 PAGES = ["/", "/jobs/orders", *(f"/{name}" for name in LISTS)]
 DATA = ["/data/jobs", "/data/jobs/orders", *(f"/data/{name}" for name in LISTS)]
@@ -252,7 +252,7 @@ def test_text_of_a_message_is_text_on_the_page(client, switch):
 )
 def test_data_say_whether_the_topics_are_being_read_for_the_first_time(problem, reading):
     access = Access(login("viewer"), login("editor"), print)
-    app = build_app(lambda: (Model(), problem), print, access, BESIDE)
+    app = build_app(lambda: (ReadModel(), problem), print, access, BESIDE)
     with TestClient(app) as client:
         for name in ("jobs", *LISTS):
             found = client.get(f"/data/{name}", headers={"authorization": "viewer"}).json()

@@ -6,12 +6,12 @@ import pytest
 
 from pipelines.bench.team.console.records import NOW, interval, order, progress, record
 from pipelines.console.backfills import MOST_OVER, backfill_row, backfill_rows
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.console.read.replay import KEPT
 
 
 def row(*records, after=1.0):
-    job = fold(Model(), records, NOW + 60).jobs["orders"]
+    job = fold(ReadModel(), records, NOW + 60).jobs["orders"]
     ((name, replay),) = job.replays.items()
     return backfill_row(job, name, replay, NOW + after)
 
@@ -122,13 +122,13 @@ def test_the_newest_word_and_order_hold():
 def test_trouble_first_then_what_goes_on_then_the_newest_that_are_over():
     jobs = [("rides", "running", 0), ("clicks", "compared", 0), ("orders", "done", 9), ("orders2", "done", 20)]
     records = [progress(job, "fix", NOW + at, state=state) for job, state, at in jobs]
-    rows = backfill_rows(fold(Model(), records, NOW + 60), NOW + 20)
+    rows = backfill_rows(fold(ReadModel(), records, NOW + 60), NOW + 20)
     assert [one["job"] for one in rows] == ["clicks", "rides", "orders2", "orders"]
 
 
 def test_memory_and_page_are_bounded():
     records = [progress(f"job-{i % 8}", f"fix-{i}", NOW + i / 100, state="done") for i in range(8 * (KEPT + 5))]
-    model = fold(Model(), records, NOW + 60)
+    model = fold(ReadModel(), records, NOW + 60)
     assert all(len(job.replays) == KEPT for job in model.jobs.values())
     assert "fix-0" not in model.jobs["job-0"].replays
     assert len(backfill_rows(model, NOW)) == MOST_OVER
@@ -136,4 +136,4 @@ def test_memory_and_page_are_bounded():
 
 def test_an_order_under_another_key_is_refused_and_clocks_are_nothing():
     moved = record("control", "rides:replay:fix", order("orders", "fix", NOW).value)
-    assert fold(Model(), [moved, record("control", "orders:clock", b"{}")], NOW) == Model(refused=1)
+    assert fold(ReadModel(), [moved, record("control", "orders:clock", b"{}")], NOW) == ReadModel(refused=1)

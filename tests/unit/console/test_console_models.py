@@ -5,7 +5,7 @@ import pytest
 from models.alerts.knowledge import DriftSeen
 from pipelines.bench.team.console.records import NOW, forecast
 from pipelines.console.models import model_rows, pages_address
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.registry.overview import RegisteredModel, RegisteredVersion
 
 MEASURED = {"kind": "blend", "live.wape": "0.081", "live.n": "480"}
@@ -13,7 +13,7 @@ CHAMPION = RegisteredVersion("7", NOW - 7200, ("champion",), MEASURED)
 RIVAL = RegisteredVersion("8", NOW - 60, ("challenger",), {"kind": "networked_blend", "verdict": "no better"})
 ORDERS = RegisteredModel("orders-forecaster", "orders", "forecaster", 8, (RIVAL, CHAMPION))
 OTHER = ORDERS._replace(versions=(CHAMPION._replace(version="9"),))
-SERVED = fold(Model(), [forecast("orders", NOW - 30)], NOW)
+SERVED = fold(ReadModel(), [forecast("orders", NOW - 30)], NOW)
 
 
 def row(*registered, model=SERVED, drifts=None, mlflow=""):
@@ -46,9 +46,9 @@ def test_what_is_worth_a_look(registered, drifts, trouble):
 
 def test_a_model_that_nobody_asked_yet_and_a_strange_tag():
     strange = CHAMPION._replace(tags={"live.wape": "nan", "live.n": "many"})
-    found = row(ORDERS._replace(versions=(strange,)), model=Model())
+    found = row(ORDERS._replace(versions=(strange,)), model=ReadModel())
     assert (found["served"], found["champion"]["wape"], found["champion"]["steps"]) == (None, None, None)
-    agent = row(RegisteredModel("orders-agent", "orders", "agent", 1, (CHAMPION,)), model=Model())
+    agent = row(RegisteredModel("orders-agent", "orders", "agent", 1, (CHAMPION,)), model=ReadModel())
     assert (agent["trouble"], agent["drift"]) == ("", None)
 
 

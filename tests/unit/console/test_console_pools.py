@@ -6,13 +6,13 @@ from models.pool.state import MOST_POOLS
 from pipelines.bench.team.console.records import NOW, interval, pool, record
 from pipelines.console.lists import pools_page
 from pipelines.console.pools import pool_of, pool_row, pool_rows
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 
 JOBS = ["payments", "orders", "rides"]
 
 
 def seen(*records):
-    return fold(Model(), records, NOW + 60)
+    return fold(ReadModel(), records, NOW + 60)
 
 
 def row(after=1.0, **more):
@@ -73,7 +73,7 @@ def test_what_is_no_state_of_that_pool_is_refused():
     twice = pool("shared", NOW, ["orders", "orders"])
     blackout = pool("shared", NOW, JOBS, blackouts=[[5.0, 1.0, []]])
     for one in (forged, twice, blackout, record("pools", "shared", b"{}")):
-        assert seen(one) == Model(refused=1)
+        assert seen(one) == ReadModel(refused=1)
 
 
 def test_pools_in_trouble_come_first_then_those_that_are_too_small():

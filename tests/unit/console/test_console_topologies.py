@@ -6,7 +6,7 @@ from configs.settings import ROOT, load
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import choose_placement
 from pipelines.bench.team.console.records import NOW, batch, interval
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.console.topologies import read_topologies, topology_rows
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.watched_block import OffloadNote
@@ -62,7 +62,7 @@ def test_one_that_was_begun_has_its_plan_and_where_its_queries_are(settings, beg
 
 def test_a_query_is_shown_as_its_job_is_measured_with_what_was_advised(settings, begun):
     name = applications_of(begun.topology(), begun.wanted())[0].name
-    model = fold(Model(), [interval(name, NOW, executors=3), batch(name, NOW, 4.5)], NOW)
+    model = fold(ReadModel(), [interval(name, NOW, executors=3), batch(name, NOW, 4.5)], NOW)
     advice = {NAME: {"at": NOW - 60, "told": "move it", "asks": True}}
     (row,) = topology_rows(model, read_topologies(settings), advice, NOW + 1)
     query = next(one for one in row["queries"] if one["name"] == name)
@@ -75,5 +75,5 @@ def test_a_wrong_file_or_folder_is_said_and_leaves_the_others(settings, begun):
     (begun.path / "placement.json").write_text("{}")
     found = {one["name"]: one["problem"] for one in read_topologies(settings)}
     assert "broken.yaml" in found["broken"] and found[NAME] != ""
-    rows = topology_rows(Model(), read_topologies(settings), {}, NOW)
+    rows = topology_rows(ReadModel(), read_topologies(settings), {}, NOW)
     assert len(rows) == 2

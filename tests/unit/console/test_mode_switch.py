@@ -10,7 +10,7 @@ from pipelines.bench.team.console.records import NOW, record, word
 from pipelines.console import change
 from pipelines.console.access import Access, ModeChange
 from pipelines.console.change import ModeSwitch, StaleError
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.kafka.connection import BrokerError
 
 
@@ -134,6 +134,6 @@ def test_a_damaged_word_is_passed_over(world):
 
 def test_who_saw_a_word_from_a_clock_that_is_ahead_may_give_another_one(world):
     world.control.append(word("orders", NOW + 86_400, "freeze", "bob"))
-    shown = fold(Model(), world.control, NOW).jobs["orders"].word
+    shown = fold(ReadModel(), world.control, NOW).jobs["orders"].word
     switch(world).change("orders", "act", shown.wall_time, "ann")
     assert world.done[0] == ModeChange("orders", "freeze", "act", "ann")

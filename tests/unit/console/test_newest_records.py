@@ -8,7 +8,7 @@ import pytest
 from pipelines.bench.team.console.records import NOW, batch, decision, fleet, forecast, interval, pool, record
 from pipelines.console.pools import pool_rows
 from pipelines.console.read import newest
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.console.read.newest import fold_newest
 from pipelines.console.shown import job_row
 
@@ -25,7 +25,7 @@ def broken(topic, key="orders"):
 
 def test_the_first_rows_are_those_that_all_of_the_records_make(crowded):
     records, now = [*fleet(40, NOW, 0.2, 9)], NOW + 1
-    first, whole = fold_newest(records, now), fold(Model(), records, now)
+    first, whole = fold_newest(records, now), fold(ReadModel(), records, now)
     assert [*first.jobs] and {*first.jobs} == {*whole.jobs}
     for name, job in whole.jobs.items():
         row, expected = job_row(first.jobs[name], now), job_row(job, now)

@@ -23,13 +23,13 @@ from pipelines.bench.team.console.records import (
     word,
 )
 from pipelines.console.backfills import backfill_rows
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.console.shown import forecast_fan, job_details, job_row
 from tests.fakes.records import bad_records
 
 
 def seen(*records, job="orders"):
-    return fold(Model(), records, NOW + 60).jobs[job]
+    return fold(ReadModel(), records, NOW + 60).jobs[job]
 
 
 def test_the_newest_of_everything_is_a_row():
@@ -83,7 +83,7 @@ def test_it_goes_on_from_what_a_decision_says_whenever_that_is_read(cut, lag, ph
     said = decision("orders", at + 0.1, promise=account.standing(promise, 1.0), metric_wall_time=at)
     late = [batch("orders", *pair) for pair in batches[60:]]
     late.insert(cut + lag, said)
-    known = fold(Model(), [contract("orders"), *late], NOW + 600).jobs["orders"]
+    known = fold(ReadModel(), [contract("orders"), *late], NOW + 600).jobs["orders"]
     for pair in batches[60 + cut :]:
         account = account.add_batch(promise, *pair, 1.0)
     ours, theirs = known.standing(), account.standing(promise, 1.0)
@@ -137,7 +137,7 @@ def test_a_fan_lies_where_its_steps_are_in_wall_time():
 
 def test_repeats_change_nothing():
     records = [contract("orders"), *(make("orders", NOW) for make in (interval, batch, decision, outcome))]
-    once = fold(Model(), records, NOW)
+    once = fold(ReadModel(), records, NOW)
     again = fold(once, records, NOW)
     assert replace(again.jobs["orders"], revision=0) == replace(once.jobs["orders"], revision=0)
 
@@ -161,7 +161,7 @@ def test_once_the_clock_was_set_back_what_comes_is_the_newest_at_once_and_the_ho
 
 
 def test_only_jobs_that_changed_have_a_new_revision():
-    first = fold(Model(), [interval("orders", NOW), interval("rides", NOW)], NOW)
+    first = fold(ReadModel(), [interval("orders", NOW), interval("rides", NOW)], NOW)
     second = fold(first, [interval("rides", NOW + 1)], NOW)
     assert second.jobs["orders"] is first.jobs["orders"]
     assert second.jobs["rides"].revision == second.revision == first.revision + 1
@@ -170,7 +170,7 @@ def test_only_jobs_that_changed_have_a_new_revision():
 @pytest.mark.parametrize("topic", ["metrics", "decisions", "outcomes", "forecasts", "contracts"])
 def test_bad_records_are_counted_and_change_no_job(topic):
     bad = [record(topic, "word_count", value or b"") for value, _ in bad_records(topic).values()]
-    model = fold(fold(Model(), [interval("orders", NOW)], NOW), bad, 1_760_000_000.0)
+    model = fold(fold(ReadModel(), [interval("orders", NOW)], NOW), bad, 1_760_000_000.0)
     assert model.refused == len(bad) and set(model.jobs) == {"orders"}
 
 
@@ -183,7 +183,7 @@ def test_a_contract_that_is_none_and_a_word_under_anothers_key_are_refused():
         record("control", "orders:clock", b"anything"),
         record("control", "orders:mode", b""),
     ]
-    assert fold(Model(), records, NOW) == Model(refused=3)
+    assert fold(ReadModel(), records, NOW) == ReadModel(refused=3)
 
 
 JSON = st.recursive(
@@ -234,13 +234,13 @@ def strange(draw):
 @given(st.lists(strange(), max_size=12))
 def test_whatever_comes_the_page_of_every_job_is_json_and_another_jobs_row_the_same(records):
     calm = [contract("calm"), interval("calm", NOW), batch("calm", NOW)]
-    model = Model()
+    model = ReadModel()
     for one in (*calm, *records):
         model = fold(model, [one], 4.1e9)
     json.dumps(backfill_rows(model, NOW), allow_nan=False)
     for job in model.jobs.values():
         json.dumps([job_row(job, NOW), job_details(job, NOW, 0.0)], allow_nan=False)
-    assert job_row(model.jobs["calm"], NOW) == job_row(fold(Model(), calm, NOW).jobs["calm"], NOW)
+    assert job_row(model.jobs["calm"], NOW) == job_row(fold(ReadModel(), calm, NOW).jobs["calm"], NOW)
 
 
 def test_late_seconds_that_a_decision_has_counted_are_not_counted_again_whenever_their_batches_are_read():

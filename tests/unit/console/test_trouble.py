@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from pipelines.bench.team.console.records import NOW, batch, beat, contract, decision, interval, record, word
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.console.trouble import BLIND, BROKEN, BURNING, FINE, LATE, NOTED, worst_trouble
 from pipelines.scale.processor import Scaler
 from tidecast.messages import Reject
@@ -15,7 +15,7 @@ STANDING = {"late_s": 600.0, "seconds": 604_800.0, "budget_left": 0.9, "burn_lon
 
 
 def trouble(*records, after=1.0):
-    return worst_trouble(fold(Model(), records, NOW + max(after, 3600.0)).jobs["orders"], NOW + after)
+    return worst_trouble(fold(ReadModel(), records, NOW + max(after, 3600.0)).jobs["orders"], NOW + after)
 
 
 def healthy(**said):
@@ -108,7 +108,7 @@ def test_a_late_batch_makes_nothing_late_once_the_input_rests():
 def test_a_running_job_whose_contract_was_removed_is_worth_a_look_and_promises_nothing():
     gone = [*healthy(late_s=7257.6), *refused("orders", NOW + 1), interval("orders", NOW + 60)]
     assert trouble(*gone, after=61) == (NOTED, "no contract: nothing is decided for it")
-    assert fold(Model(), gone, NOW + 61).jobs["orders"].standing() == {}
+    assert fold(ReadModel(), gone, NOW + 61).jobs["orders"].standing() == {}
 
 
 def test_a_contract_that_is_accepted_again_or_an_autoscaler_that_decides_puts_it_in_force_again():
@@ -123,4 +123,4 @@ def test_what_else_was_refused_says_nothing_of_a_contract():
     other = Reject("metrics", 0, 7, "autoscaler", "kind='orders' has no contract; ", "{}", NOW + 1)
     said = [record("rejects", "metrics", one) for one in (by_serving, other)]
     assert trouble(*healthy(), *said, *refused("rides", NOW + 1)) == (FINE, "")
-    assert fold(Model(), [*refused("rides", NOW), record("rejects", "metrics", b"{")], NOW) == Model(refused=1)
+    assert fold(ReadModel(), [*refused("rides", NOW), record("rejects", "metrics", b"{")], NOW) == ReadModel(refused=1)

@@ -9,7 +9,7 @@ import tidecast.orders
 from configs.sections import Kafka
 from pipelines.backfill import orders
 from pipelines.backfill.watch import JobWatch
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.kafka.broker import Record
 from pipelines.kafka.signing import Signer
 from tests.fakes.driver import job
@@ -119,7 +119,7 @@ def kept(monkeypatch, records):
     watch.job, watch.orders, watch._signer = "orders", {}, Signer.of(Kafka())
     for one in read:
         watch._control(one)
-    console = fold(Model(), read, time.time()).jobs["orders"].replays["fix"].order
+    console = fold(ReadModel(), read, time.time()).jobs["orders"].replays["fix"].order
     return [state.orders["fix"], orders.read_orders(Kafka(), "orders")["fix"], watch.orders["fix"], console]
 
 

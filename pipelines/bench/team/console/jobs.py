@@ -8,12 +8,12 @@ from dataclasses import replace
 
 from configs.sections import Kafka
 from pipelines.bench.team.console.records import batch, beat, fleet, interval, record
-from pipelines.console.read.fold import Model, fold
+from pipelines.console.read.fold import ReadModel, fold
 from pipelines.kafka.broker import Record
 from pipelines.kafka.publisher import Publisher
 
 
-def next_second(model: Model, now: float) -> list[Record]:
+def next_second(model: ReadModel, now: float) -> list[Record]:
     """Return what the jobs of `fleet` and their pools say at a moment: as before, each in the trouble that it is in."""
     records: list[Record] = []
     for number, (name, job) in enumerate(model.jobs.items()):
@@ -41,7 +41,7 @@ class ToldTopics:
         self._publisher = Publisher(kafka, linger_ms=20)
         self._lock, self._ended = threading.Lock(), threading.Event()
         now = time.time()
-        self._model = fold(Model(), fleet(jobs, now, minutes=0.1), now)
+        self._model = fold(ReadModel(), fleet(jobs, now, minutes=0.1), now)
         for one in fleet(jobs, now, past_s / 60, past_s):
             self._send(one)
         self._publisher.flush()

@@ -14,7 +14,7 @@ from configs.errors import FinalError
 from configs.settings import Settings
 from pipelines.bench.team.console.decided_jobs import stated_contract, told_seconds
 from pipelines.bench.team.console.lake_figures import COLUMNS, STEPS, Figures, LakeFigures
-from pipelines.console.follow import ModelFollower
+from pipelines.console.follow import TopicsFollower
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.shown import job_details
 from pipelines.ingest.run import ingest_ranges, plan_ranges
@@ -88,7 +88,7 @@ def compare_figures(spark: SparkSession, settings: Settings, jobs: int, seconds:
     begin = now - seconds
     told = sorted((one for n in range(jobs) for one in told_seconds(n, begin, seconds)), key=lambda one: one.timestamp)
     names = [stated_contract(number).job for number in range(jobs)]
-    follower = ModelFollower(settings.kafka)
+    follower = TopicsFollower(settings.kafka)
     with closing(Publisher(settings.kafka, linger_ms=5)) as publisher:
         for second, part in itertools.groupby(told, lambda one: max(math.floor(one.timestamp), now - LIVE_S)):
             for one in (sent := [*part]):
@@ -104,7 +104,7 @@ def compare_figures(spark: SparkSession, settings: Settings, jobs: int, seconds:
     return {**found, "jobs": jobs, "seconds": seconds, "records": len(told)}
 
 
-def _await(follower: ModelFollower, names: list[str], part: Sequence[Record], begin: float) -> None:
+def _await(follower: TopicsFollower, names: list[str], part: Sequence[Record], begin: float) -> None:
     """Wait until the follower has read a part, and the hours before; nothing more has come to it for a second then."""
     until, revision, since = time.monotonic() + READ_S, -1, time.monotonic()
     while time.monotonic() < until:

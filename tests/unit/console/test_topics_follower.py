@@ -10,7 +10,7 @@ import pytest
 from configs.sections import Kafka
 from pipelines.bench.team.console.records import NOW, contract, interval, order, progress, word
 from pipelines.console import follow
-from pipelines.console.follow import DEEP, NEWEST, ModelFollower
+from pipelines.console.follow import DEEP, NEWEST, TopicsFollower
 from pipelines.console.read.fold import KINDS
 from pipelines.console.read.newest import SHARED
 from pipelines.kafka.connection import BrokerError
@@ -92,7 +92,7 @@ class FakeFollower:
 
 @pytest.fixture
 def topics(monkeypatch):
-    made, run, others = Topics(), ModelFollower._run, threading.enumerate()
+    made, run, others = Topics(), TopicsFollower._run, threading.enumerate()
 
     def running():
         return [one for one in threading.enumerate() if one.name == "console" and one not in others]
@@ -101,7 +101,7 @@ def topics(monkeypatch):
         with suppress(SystemExit):
             run(*given)
 
-    monkeypatch.setattr(ModelFollower, "_run", run_until_over)
+    monkeypatch.setattr(TopicsFollower, "_run", run_until_over)
     monkeypatch.setattr(follow, "Follower", made.follower)
     monkeypatch.setattr(follow, "AGAIN_S", 0.01)
     monkeypatch.setattr(follow, "SHARE", 1.0)  # no pages of Airflow have to stay quick meanwhile
@@ -117,7 +117,7 @@ def history(follower):
 
 
 def test_the_newest_records_are_a_screen_before_the_hours_before_them_are_read(topics):
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     assert not topics.opened, "nobody has looked"
     wait_until(lambda: history(follower) == SHARED["metrics"] / 10, "the first screen", 20)
     assert follower.problem == ""
@@ -134,7 +134,7 @@ def test_how_a_backfill_ended_is_known_however_much_another_one_has_said_since(t
     topics.records += [order("orders", name, NOW - 3600) for name in ("night", "day")]
     topics.records.append(progress("orders", "night", NOW - 60, state="failed"))
     topics.records += [progress("orders", "day", NOW + number / 100, number % 1000) for number in range(3000)]
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     wait_until(lambda: history(follower), "the first screen", 20)
     assert follower.look().jobs["orders"].replays["night"].said is None
     topics.deep_may_read.set()
@@ -144,7 +144,7 @@ def test_how_a_backfill_ended_is_known_however_much_another_one_has_said_since(t
 
 def test_records_that_never_pause_keep_nobody_waiting(topics):
     topics.steady = True
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     wait_until(lambda: history(follower) > 0 and not follower.problem, "the first screen", 20)
     topics.deep_may_read.set()
     wait_until(lambda: history(follower) >= 300, "the hours before", 20)
@@ -153,7 +153,7 @@ def test_records_that_never_pause_keep_nobody_waiting(topics):
 
 def test_a_broker_that_does_not_answer_is_said_and_asked_again(topics):
     topics.fails = 3
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     follower.look()
     wait_until(lambda: "no broker at" in follower.problem or not topics.fails, "a problem", 20)
     wait_until(lambda: history(follower), "the first screen", 20)
@@ -162,7 +162,7 @@ def test_a_broker_that_does_not_answer_is_said_and_asked_again(topics):
 
 def test_a_partition_that_gives_nothing_is_said_and_asked_again(topics):
     topics.silent = True
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     follower.look()
     wait_until(lambda: "nothing more came" in follower.problem, "a problem", 20)
     topics.silent = False
@@ -172,7 +172,7 @@ def test_a_partition_that_gives_nothing_is_said_and_asked_again(topics):
 
 def test_a_partition_that_gives_nothing_of_the_hours_before_is_said_and_asked_again(topics, monkeypatch, caplog):
     monkeypatch.setattr(follow, "STUCK_S", 0.05)
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     wait_until(lambda: history(follower) and not follower.problem, "the first screen", 20)
     topics.silent = True
     topics.deep_may_read.set()
@@ -183,7 +183,7 @@ def test_a_partition_that_gives_nothing_of_the_hours_before_is_said_and_asked_ag
 
 
 def test_after_an_outage_the_newest_records_are_read_first_again(topics):
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     topics.deep_may_read.set()
     wait_until(lambda: history(follower) == 300, "the hours before", 20)
     topics.deep_may_read.clear()
@@ -200,7 +200,7 @@ def test_after_an_outage_the_newest_records_are_read_first_again(topics):
 @pytest.mark.parametrize("deep", [False, True])
 def test_a_broker_that_goes_away_while_nothing_comes_is_said_and_asked_again(topics, monkeypatch, deep):
     monkeypatch.setattr(follow, "QUIET_S", 0.05)
-    follower = ModelFollower(Kafka())
+    follower = TopicsFollower(Kafka())
     if deep:
         topics.deep_may_read.set()
     wait_until(lambda: history(follower) == (300 if deep else SHARED["metrics"] / 10), "what there is", 20)
@@ -217,7 +217,7 @@ def test_a_word_that_is_not_signed_counts_for_nothing_where_a_job_has_a_key(topi
     keys = tmp_path / "keys.yaml"
     keys.write_text(f"orders: {'k' * 40}\n")
     topics.records += [word("orders", NOW, "freeze"), word("rides", NOW, "freeze")]
-    follower = ModelFollower(Kafka(signing_keys=keys))
+    follower = TopicsFollower(Kafka(signing_keys=keys))
     wait_until(lambda: "rides" in follower.look().jobs, "the words", 20)
     jobs = follower.look().jobs
     assert (jobs["orders"].word, jobs["rides"].word.mode) == (None, "freeze")
