@@ -17,7 +17,7 @@ from configs.errors import CorrectableError, SettingsError
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import BlockApplication
 from models.placement.plan.measured import Block, Placement
-from pipelines.alone import alone
+from pipelines.file_lock import alone
 from pipelines.placement.watched_block import BlockEpoch, OffloadNote
 from pipelines.stack.backup.paths import move_schemas
 from pipelines.whole_file import write_json, write_text

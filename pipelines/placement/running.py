@@ -15,7 +15,7 @@ from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.measured import Placement
 from models.placement.plan.missing import summary
-from pipelines.alone import alone
+from pipelines.file_lock import alone
 from pipelines.html.numbers import number_of
 from pipelines.jobs.launch import first_offsets_file, fix_first_offsets
 from pipelines.kafka.broker import topic_offsets
@@ -25,9 +25,9 @@ from pipelines.placement.clusters import started_clusters
 from pipelines.placement.code import load_code
 from pipelines.placement.job_folder import LOCK, JobFolder
 from pipelines.placement.reached import refuse_away
-from pipelines.placement.scaled.beside import Beside
 from pipelines.placement.scaled.forecast_relay import ForecastRelay
 from pipelines.placement.scaled.offloading import Offloading
+from pipelines.placement.scaled.reopened import ReopenedHelper
 from pipelines.placement.scaled.target_shares import TargetShares
 from pipelines.placement.supervisor import Supervisor
 from pipelines.stack.context import StackRunsError
@@ -113,9 +113,11 @@ def run_blocks(settings: Settings, folder: JobFolder, say: Callable[[str], None]
     with _alone(topology.name), started_clusters(topology, settings, clusters) as there, Stack(own, ()) as home:
         supervisor = Supervisor(folder, home, there.masters, say)
         supervisor.start()
-        relay = Beside("forecasts of later queries", lambda: ForecastRelay(settings, topology, folder.wanted), say)
-        offloading = Beside("off-loading", lambda: Offloading(settings, folder, say), say)
-        shares = Beside("shares of the target", lambda: TargetShares(settings, folder, say), say)
+        relay = ReopenedHelper(
+            "forecasts of later queries", lambda: ForecastRelay(settings, topology, folder.wanted), say
+        )
+        offloading = ReopenedHelper("off-loading", lambda: Offloading(settings, folder, say), say)
+        shares = ReopenedHelper("shares of the target", lambda: TargetShares(settings, folder, say), say)
         with closing(relay), closing(offloading):
             while True:
                 time.sleep(LOOK_S)

@@ -13,7 +13,7 @@ from urllib.parse import unquote, urlsplit
 
 from configs.errors import without_logins
 from configs.settings import Settings
-from pipelines.alone import alone
+from pipelines.file_lock import alone
 from pipelines.registry.artifacts import RegistryError
 
 if TYPE_CHECKING:

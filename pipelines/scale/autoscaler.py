@@ -21,12 +21,12 @@ from pipelines.kafka.clocks import wait_while_behind
 from pipelines.kafka.signing import Signer
 from pipelines.kafka.spark import HEADERS, KEY, follow_topics, spark_options, topic_in, topic_out
 from pipelines.kafka.topics import create_topics
-from pipelines.scale.alone import another_autoscaler
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.beside import END_S, BesideQuery, ExecutorsKeys, begin, begin_to_repeat, report, warm_up_registry
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
 from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
+from pipelines.scale.other_autoscaler import another_autoscaler
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.scale.turn import TRIES, Turn, stand_by

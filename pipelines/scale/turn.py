@@ -16,8 +16,8 @@ from pipelines.kafka.broker import Follower
 from pipelines.kafka.claim import AUTOSCALER, Claim
 from pipelines.kafka.connection import BrokerError, TopicError
 from pipelines.kafka.publisher import Publisher
-from pipelines.scale.alone import LISTEN_S, AnotherAutoscalerError, first_job_heard, refuse_another
 from pipelines.scale.beside import report
+from pipelines.scale.other_autoscaler import LISTEN_S, AnotherAutoscalerError, first_job_heard, refuse_another
 from pipelines.scale.remedies import SLOW_WORKER
 from pipelines.spark.checkpoint.lock import CheckpointLock
 

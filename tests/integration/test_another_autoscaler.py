@@ -6,7 +6,7 @@ import time
 import pytest
 
 from pipelines.kafka.publisher import Publisher
-from pipelines.scale.alone import AnotherAutoscalerError, refuse_another
+from pipelines.scale.other_autoscaler import AnotherAutoscalerError, refuse_another
 from pipelines.scale.turn import Turn
 from tests.fakes.waiting import wait_until
 from tidecast.messages import Heartbeat

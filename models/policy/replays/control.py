@@ -25,7 +25,7 @@ from models.policy.core.batch_time import BatchTime
 from models.policy.core.sustained import admission_reading, sustained_rates
 from models.policy.received.observation import Observation
 from models.policy.received.outlook import Outlook
-from models.policy.replays.carried import carry_over, have_moved, with_clock_set_back
+from models.policy.replays.carry_over import carry_over, have_moved, with_clock_set_back
 from models.policy.replays.further import executors_of_use, numbers_to_weigh, weigh_executors
 from models.policy.replays.interval_latency import interval_latencies
 from models.policy.replays.kept import ReplayControl

@@ -10,7 +10,7 @@ from pipelines.kafka import broker, topics
 from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.connection import BrokerError, TopicError, connect_client
 from pipelines.kafka.publisher import Publisher
-from pipelines.scale.alone import refuse_another
+from pipelines.scale.other_autoscaler import refuse_another
 from tests.unit.kafka.test_read_all import Broker
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.transport import TOPICS, consumer, producer

@@ -445,7 +445,7 @@ def test_logs_of_blocks_are_bounded_while_they_run(begun, monkeypatch, tmp_path)
     watched = SimpleNamespace(start=lambda: None, look=lambda: next(looks))
     for name, made in (
         ("started_clusters", nullcontext(JobClusters({}, {}))), ("Stack", nullcontext(home)), ("Supervisor", watched),
-        ("Beside", SimpleNamespace(step=lambda: None, close=lambda: None)),
+        ("ReopenedHelper", SimpleNamespace(step=lambda: None, close=lambda: None)),
     ):  # fmt: skip
         monkeypatch.setattr(running, name, lambda *_, made=made: made)
     monkeypatch.setattr(running, "LOOK_S", 0.0)

@@ -8,7 +8,7 @@ import pytest
 from configs.sections import Kafka
 from pipelines.kafka.broker import Record
 from pipelines.kafka.signing import Signer
-from pipelines.scale.alone import LISTEN_S, first_job_heard
+from pipelines.scale.other_autoscaler import LISTEN_S, first_job_heard
 from tidecast.connection.signing import HEADER
 from tidecast.messages import Heartbeat, encode
 

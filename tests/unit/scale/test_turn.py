@@ -10,8 +10,8 @@ import pytest
 from configs.sections import Kafka
 from pipelines.kafka.connection import TopicError
 from pipelines.scale import turn
-from pipelines.scale.alone import AnotherAutoscalerError
 from pipelines.scale.autoscaler import leave_if_lost
+from pipelines.scale.other_autoscaler import AnotherAutoscalerError
 from pipelines.scale.turn import Turn
 from tests.fakes.clock import clock_with
 

@@ -8,10 +8,10 @@ from configs.topology import load_topology
 from models.placement.plan.choose import choose_placement
 from pipelines.kafka.connection import BrokerError
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.scaled import beside, forecast_relay, offloading
-from pipelines.placement.scaled.beside import AGAIN_S, Beside
+from pipelines.placement.scaled import forecast_relay, offloading, reopened
 from pipelines.placement.scaled.forecast_relay import ForecastRelay
 from pipelines.placement.scaled.offloading import Offloading
+from pipelines.placement.scaled.reopened import AGAIN_S, ReopenedHelper
 from tests.fakes.clock import clock_with
 
 FILE = ROOT / "configs" / "topologies" / "adverts.yaml"
@@ -35,8 +35,8 @@ class Failing:
 
 def test_a_helper_that_fails_is_closed_and_opened_anew_later(monkeypatch):
     now, said, opened, own = [100.0], [], [], Failing()
-    monkeypatch.setattr(beside, "time", clock_with(monotonic=lambda: now[0]))
-    helper = Beside("off-loading", lambda: opened.append(1) or own, said.append)
+    monkeypatch.setattr(reopened, "time", clock_with(monotonic=lambda: now[0]))
+    helper = ReopenedHelper("off-loading", lambda: opened.append(1) or own, said.append)
     helper.step()
     helper.step()
     assert (len(opened), own.steps, said) == (1, 2, [])
@@ -61,7 +61,7 @@ def test_what_cannot_be_opened_ends_nothing():
     def opened():
         raise ConnectionError("no broker")
 
-    Beside("forecasts", opened, said.append).step()
+    ReopenedHelper("forecasts", opened, said.append).step()
     assert "ConnectionError: no broker" in said[0]
 
 

@@ -21,7 +21,7 @@ class Helper(Protocol):
         """Close what it holds."""
 
 
-class Beside:
+class ReopenedHelper:
     """A helper that is opened when it is first needed; where it fails that is said once, and it is opened anew."""
 
     def __init__(self, what: str, opened: Callable[[], Helper], say: Callable[[str], None]) -> None:
