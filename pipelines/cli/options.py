@@ -99,6 +99,17 @@ def read_seconds(option: str, text: str) -> list[float]:
     return found
 
 
+def resumed_from(as_json: Path | None, resume: bool) -> Path | None:
+    """Return the file that `--resume` goes on from; None without it.
+
+    Raises:
+        SettingsError: no file was named by `--json`.
+    """
+    if resume and as_json is None:
+        raise SettingsError("--resume goes on from a file: name it with --json.")
+    return as_json if resume else None
+
+
 def one_model(name: str) -> str:
     """Return the name of a kind of forecaster, unchanged.
 

@@ -9,7 +9,6 @@ from typing import Annotated
 
 import typer
 
-from configs.errors import SettingsError
 from pipelines.cli.bench import live
 from pipelines.cli.bench.backfills import measure_real_backfills
 from pipelines.cli.bench.borders import measure_damaged_inputs
@@ -22,7 +21,15 @@ from pipelines.cli.bench.signed_plans import measure_signed_plans
 from pipelines.cli.bench.site import measure_real_neighbours
 from pipelines.cli.bench.soak import measure_long_run
 from pipelines.cli.bench.team import measure_team
-from pipelines.cli.options import JsonFile, Page, Processes, command_group, progress_bar, read_seconds
+from pipelines.cli.options import (
+    JsonFile,
+    Page,
+    Processes,
+    command_group,
+    progress_bar,
+    read_seconds,
+    resumed_from,
+)
 from pipelines.figures.written import write_figure
 
 app = command_group("Measure; every command prints figures, and none fails for a goal that is missed.")
@@ -155,10 +162,8 @@ def measure_promise_kept(
     from pipelines.backtest.load import list_map_loads
     from pipelines.bench.twin.promise import measure_promise
 
-    if resume and as_json is None:
-        raise SettingsError("--resume goes on from a file: name it with --json.")
     names = [name.strip() for name in loads.split(",")] if loads else list_map_loads()
-    kept, save = (as_json if resume else None), partial(write_figure, as_json)
+    kept, save = resumed_from(as_json, resume), partial(write_figure, as_json)
     found = measure_promise(names, read_seconds("--lead-s", lead_s), days, kept, save)
     if found["n"]:
         print(

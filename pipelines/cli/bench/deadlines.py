@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from configs.errors import SettingsError
-from pipelines.cli.options import JsonFile, split_names
+from pipelines.cli.options import JsonFile, resumed_from, split_names
 from pipelines.figures.written import write_figure
 
 
@@ -31,10 +30,9 @@ def measure_deadlines_kept(
     from pipelines.bench.twin.deadline import COUNT, measure_deadlines
     from pipelines.bench.twin.deadline_draw import LOADS
 
-    if resume and as_json is None:
-        raise SettingsError("--resume goes on from a file: name it with --json.")
+    kept, save = resumed_from(as_json, resume), partial(write_figure, as_json)
     names = split_names(loads) if loads else list(LOADS)
-    found = measure_deadlines(names, COUNT, sure, as_json if resume else None, partial(write_figure, as_json))
+    found = measure_deadlines(names, COUNT, sure, kept, save)
     if found["n"]:
         beside = found["beside_clairvoyant"]
         print(

@@ -7,8 +7,7 @@ from typing import Annotated
 
 import typer
 
-from configs.errors import SettingsError
-from pipelines.cli.options import JsonFile, read_seconds, split_names
+from pipelines.cli.options import JsonFile, read_seconds, resumed_from, split_names
 from pipelines.figures.written import write_figure
 
 
@@ -35,10 +34,8 @@ def measure_gains(
     from pipelines.backtest.load import RESTORED, list_map_loads
     from pipelines.bench.dqn.headroom import measure_headroom
 
-    if resume and as_json is None:
-        raise SettingsError("--resume goes on from a file: name it with --json.")
     names = split_names(loads) if loads else [name for name in list_map_loads() if not name.endswith(RESTORED)]
-    kept, save = (as_json if resume else None), partial(write_figure, as_json)
+    kept, save = resumed_from(as_json, resume), partial(write_figure, as_json)
     found = measure_headroom(names, read_seconds("--lead-s", lead_s), days, kept, save)
     for row in found["rows"]:
         what, median, worst, _ = row.values()

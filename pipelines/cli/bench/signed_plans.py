@@ -6,8 +6,7 @@ from typing import Annotated
 
 import typer
 
-from configs.errors import SettingsError
-from pipelines.cli.options import JsonFile
+from pipelines.cli.options import JsonFile, resumed_from
 from pipelines.figures.written import write_figure
 
 
@@ -34,9 +33,8 @@ def measure_signed_plans(
     from pipelines.bench.signed.price import FULL, QUICK, measure_price
     from pipelines.spark.session import local_session
 
-    if resume and as_json is None:
-        raise SettingsError("--resume goes on from a file: name it with --json.")
-    kept = json.loads(as_json.read_text())["data"] if resume and as_json and as_json.is_file() else None
+    file = resumed_from(as_json, resume)
+    kept = json.loads(file.read_text())["data"] if file is not None and file.is_file() else None
     spark = local_session("signed", cores=1)
     try:
         figures = measure_price(spark, QUICK if quick else FULL, kept, partial(write_figure, as_json))

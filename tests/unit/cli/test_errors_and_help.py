@@ -32,6 +32,12 @@ def fails(monkeypatch, capsys, *arguments):
     return capsys.readouterr().err
 
 
+@pytest.mark.parametrize("bench", ["promise", "deadline", "headroom", "signed"])
+def test_a_measurement_that_is_to_go_on_needs_the_file_that_it_goes_on_from(monkeypatch, capsys, bench):
+    told = fails(monkeypatch, capsys, "bench", bench, "--resume")
+    assert "--resume goes on from a file: name it with --json." in told
+
+
 @pytest.mark.parametrize(("text", "shown"), [
     ("at http://me:s3cr3t@host:1/a, and", "at http://host:1/a, and"),
     ("https://token@host", "https://host"),
