@@ -12,7 +12,7 @@ from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.moved import take_back
 from pipelines.placement.begun import did_batch, has_undone, last_tasks_ns, without_executors
 from pipelines.placement.job_folder import JobFileError, JobFolder
-from pipelines.placement.watched_block import STEADY_S, BlockEpoch, DriverHome, WatchedBlock, is_as_wanted, pause_after
+from pipelines.placement.watched_block import BlockEpoch, DriverHome, WatchedBlock, is_as_wanted, pause_after
 from pipelines.stack.processes import ProcessError
 
 BEGIN_S, STOP_S, ASK_S = 90.0, 20.0, 0.2
@@ -62,7 +62,7 @@ class Supervisor:
         """End the drivers of a cluster that has another master, which gives them no executors: `look` starts them."""
         for name, known in self._blocks.items():
             if known.epoch.block.cluster == cluster and self._runs(name):
-                known.since_s = known.worked_s = None  # it ends by no failure of its own
+                known.ended()
                 self._say(f"{name}: begins anew on {cluster}, which has another master")
                 with suppress(subprocess.TimeoutExpired):  # it was killed, and ends some time
                     self._home.end(name, STOP_S)
@@ -84,7 +84,7 @@ class Supervisor:
         """
         try:
             known = self._blocks.get(block.name) or self._known(block)
-            waits = time.monotonic() < known.again_s and known.tried == block
+            waits = known.waits(block, time.monotonic())
             as_wanted = is_as_wanted(known.epoch, block)
             if known.since_s is not None and as_wanted:
                 self._await(known, block)
@@ -93,7 +93,7 @@ class Supervisor:
             elif as_wanted and not self._runs(block.name) and not waits:
                 self._start_again(known, block)
             elif known.worked_s is not None:
-                known.failed = 0 if time.monotonic() - known.worked_s > STEADY_S else known.failed
+                known.steady(time.monotonic())
                 if line := without_executors(known):
                     self._say(line)
         except (ProcessError, OSError, subprocess.SubprocessError) as error:
@@ -133,14 +133,14 @@ class Supervisor:
         assert known.since_s is not None
         after = f"epoch {epoch.number}, {now_s - known.since_s:.0f} s after its start"
         if epoch.worked_by() == process.pid:
-            known.since_s, known.worked_s, known.tried = None, now_s, None
+            known.works(now_s)
             self._say(f"{block.name}: runs on {block.cluster}, {after}")
         elif not process.running():
             raise ProcessError(f"It ended before it worked.\n{process.last_lines()}")
         elif (noted_ns := last_tasks_ns(epoch)) != known.tasks_ns:
             if not known.at_batch:
                 self._say(f"{block.name}: is at its first batch on {block.cluster}, {after}")
-            known.tasks_ns, known.idle_s, known.at_batch = noted_ns, now_s, True
+            known.has_tasks(noted_ns, now_s)
         elif now_s - known.idle_s > self._begin_s:
             raise ProcessError(
                 f"It does not work after {now_s - known.since_s:.0f} s, of which for the last "
@@ -155,8 +155,8 @@ class Supervisor:
         process, now, pause_s = self._home.processes[block.name], time.monotonic(), pause_after(known.failed)
         if self._worked_before(known.epoch, block) is not None:
             raise ProcessError(f"It had nothing to read there, and ended at its first batch.\n{process.last_lines()}")
-        worked_s, known.worked_s = now - known.worked_s, None
-        known.failed, known.again_s, known.tried = known.failed + 1, now + pause_s, block
+        worked_s = now - known.worked_s
+        known.failed_as(block, now, pause_s)
         self._say(
             f"{block.name}: ended with status {process.wait()} on {block.cluster}, where it had worked for "
             f"{worked_s:.0f} s, and is started again in {pause_s:.0f} s.\n{process.last_lines()}"
@@ -172,7 +172,7 @@ class Supervisor:
             self._move(known, block)
         elif block in movers[:1] and not any(map(self._can_move, movers)):
             self._home.end(block.name, STOP_S)
-            known.since_s = known.worked_s = None
+            known.ended()
             self._say(f"{block.name}: has ended on {at[block.name]}, where another query is to come first")
 
     def _can_move(self, block: BlockApplication) -> bool:
@@ -193,7 +193,8 @@ class Supervisor:
         was = known.epoch.block
         if block.name in self._home.processes:
             self._home.end(block.name, STOP_S)
-        known.epoch, known.since_s = self._folder.begin_epoch(block), None
+        known.epoch = self._folder.begin_epoch(block)
+        known.ended()
         way = f"goes from {was.cluster} to" if was.cluster != block.cluster else "begins anew on"
         self._say(f"{block.name}: {way} {block.cluster}; executors: {was.executors} before, {block.executors} then")
         self._spawn(known)
@@ -204,10 +205,9 @@ class Supervisor:
             raise ProcessError(f"The job has no cluster {block.cluster!r}; it has {', '.join(self._masters)}.")
         self._newest(block)  # its driver reads it
         argv = [sys.executable, "-m", "pipelines.placement.block", str(self._folder.path), block.name]
-        known.tasks_ns, known.at_batch = last_tasks_ns(known.epoch), False
+        tasks_ns = last_tasks_ns(known.epoch)
         self._home.spawn(block.name, argv, {"TIDECAST_SPARK__MASTER": master})
-        known.since_s = known.idle_s = time.monotonic()
-        known.worked_s, known.without = None, False
+        known.started(tasks_ns, time.monotonic())
 
     def _give_up(self, block: BlockApplication, error: Exception) -> None:
         """Want a block that does not begin where it was, if it worked there and never here; else try it again later."""
@@ -217,9 +217,8 @@ class Supervisor:
                 self._unbegun[block.name] = f"{error}"
                 self._say(f"{block.name}: does not begin on {block.cluster}, and is tried again and again. {error}")
             return
-        known.since_s, known.worked_s, known.failed = None, None, known.failed + 1
-        pause_s = pause_after(known.failed)
-        known.again_s, known.tried = now + pause_s, block
+        pause_s = pause_after(known.failed + 1)
+        known.failed_as(block, now, pause_s)
         told = f"{block.name}: does not begin on {block.cluster}"
         try:
             if block.name in self._home.processes:

@@ -120,6 +120,37 @@ class WatchedBlock:
         """Return whether it is not known yet if its cluster gives it executors."""
         return self.since_s is not None and not self.at_batch
 
+    def waits(self, block: BlockApplication, now_s: float) -> bool:
+        """Return whether it failed so lately where it is wanted that it is not tried again yet."""
+        return now_s < self.again_s and self.tried == block
+
+    def started(self, tasks_ns: int | None, now_s: float) -> None:
+        """Take it that its application was started; `tasks_ns` as it was before that."""
+        self.since_s = self.idle_s = now_s
+        self.tasks_ns, self.at_batch, self.worked_s, self.without = tasks_ns, False, None, False
+
+    def has_tasks(self, tasks_ns: int | None, now_s: float) -> None:
+        """Take it that executors are at work, as its driver has noted."""
+        self.tasks_ns, self.idle_s, self.at_batch = tasks_ns, now_s, True
+
+    def works(self, now_s: float) -> None:
+        """Take it that its application works."""
+        self.since_s, self.worked_s, self.tried = None, now_s, None
+
+    def steady(self, now_s: float) -> None:
+        """Forget how often it failed once it has worked for STEADY_S."""
+        if self.worked_s is not None and now_s - self.worked_s > STEADY_S:
+            self.failed = 0
+
+    def ended(self) -> None:
+        """Take it that its application has ended, by no failure of its own."""
+        self.since_s = self.worked_s = None
+
+    def failed_as(self, block: BlockApplication, now_s: float, pause_s: float) -> None:
+        """Take it that it has failed as it is wanted, and is not tried again like that for a pause."""
+        self.ended()
+        self.failed, self.again_s, self.tried = self.failed + 1, now_s + pause_s, block
+
 
 def pause_after(failed: int) -> float:
     """Return the seconds before what has failed so many times in a row is tried again; 0 where it had worked long."""

@@ -22,7 +22,8 @@ from pipelines.placement.clusters import JobClusters
 from pipelines.placement.job_folder import JobFileError, JobFolder, checkpoint_of
 from pipelines.placement.observed import observe_trips
 from pipelines.placement.running import JobRunsError
-from pipelines.placement.supervisor import STEADY_S, Supervisor
+from pipelines.placement.supervisor import Supervisor
+from pipelines.placement.watched_block import STEADY_S
 from pipelines.stack import kept_log, state
 from pipelines.stack.began import began_s
 from pipelines.stack.state import StackState
