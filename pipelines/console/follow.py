@@ -7,6 +7,7 @@ import operator
 import threading
 import time
 from collections.abc import Iterable, Mapping
+from enum import Enum
 
 from configs.sections import Kafka
 from pipelines.console.read.fold import ReadModel, fold
@@ -46,6 +47,17 @@ SHARE, AT_ONCE = 0.3, 500
 pause."""
 
 
+class Depth(Enum):
+    """How far back a thread begins to read: the newest records, or also those of the hours before."""
+
+    NEWEST = "newest"
+    HOURS = "hours"
+
+
+BEGINNINGS = {Depth.NEWEST: NEWEST, Depth.HOURS: DEEP}
+"""Records at the end of each topic from which it begins."""
+
+
 class TopicsFollower:
     """Follows the topics in a thread of its own, begun by the first look; ends with the process.
 
@@ -60,27 +72,31 @@ class TopicsFollower:
         """Take the broker's settings; nothing is read yet."""
         self._kafka, self._signer = kafka, Signer.of(kafka)
         self._lock = threading.Lock()
-        self._begun: set[bool] = set()
-        self._model, self._deep = ReadModel(), False
+        self._begun: set[Depth] = set()
+        self._model, self._shown = ReadModel(), Depth.NEWEST
         self.problem = READING
 
     def look(self) -> ReadModel:
         """Return the newest model; the first call begins to follow."""
-        self._begin(NEWEST, deep=False)
+        self._begin(Depth.NEWEST)
         return self._model
 
-    def _begin(self, newest: Mapping[str, int | None], deep: bool) -> None:
+    def _begin(self, depth: Depth) -> None:
         with self._lock:
-            if deep in self._begun:
+            if depth in self._begun:
                 return
-            self._begun.add(deep)
-        threading.Thread(target=self._run, args=(newest, deep), name="console", daemon=True).start()
+            self._begun.add(depth)
+        threading.Thread(target=self._run, args=(depth,), name="console", daemon=True).start()
 
-    def _run(self, newest: Mapping[str, int | None], deep: bool) -> None:
-        """Follow until the deep model has taken over from a first one; after a failure again from the start."""
-        while deep or not self._deep:
+    def _goes_on(self, depth: Depth) -> bool:
+        """Whether a thread is still needed: that of the newest records until the model of the hours has taken over."""
+        return depth is Depth.HOURS or self._shown is Depth.NEWEST
+
+    def _run(self, depth: Depth) -> None:
+        """Follow as long as that is needed; after a failure again from the start."""
+        while self._goes_on(depth):
             try:
-                self._follow(newest, deep)
+                self._follow(depth)
             except Exception as error:  # the pages say so, and stay as they were
                 if (problem := f"The topics cannot be read: {error}") != self.problem:
                     log.warning("the console tries again every %g s: %s", AGAIN_S, problem)
@@ -89,20 +105,21 @@ class TopicsFollower:
                 time.sleep(AGAIN_S)
 
     def _give_way(self) -> None:
-        """Let the newest records be read first again, where the deep model was the one that is shown."""
+        """Let the newest records be read first again, where the model of the hours was the one that is shown."""
         with self._lock:
-            if self._deep:
-                self._deep = False
-                self._begun.discard(False)
+            if self._shown is Depth.HOURS:
+                self._shown = Depth.NEWEST
+                self._begun.discard(Depth.NEWEST)
 
-    def _follow(self, newest: Mapping[str, int | None], deep: bool) -> None:
+    def _follow(self, depth: Depth) -> None:
+        newest = BEGINNINGS[depth]
         follower = Follower(self._kafka, list(newest))
         try:
             ends = follower.seek_to_newest(newest)
-            model = self._read_hours(follower, ends) if deep else self._read_newest(follower, ends)
-            answered_at = time.monotonic()
-            while deep or not self._deep:
-                self._publish(model, deep)
+            read = self._read_hours if depth is Depth.HOURS else self._read_newest
+            model, answered_at = read(follower, ends), time.monotonic()
+            while self._goes_on(depth):
+                self._publish(model, depth)
                 if records := follower.poll(WAIT_S):
                     answered_at = time.monotonic()
                 elif time.monotonic() - answered_at > QUIET_S:
@@ -149,11 +166,11 @@ class TopicsFollower:
     def _in_order(self, records: Iterable[Record]) -> list[Record]:
         return sorted((record for record in records if self._holds(record)), key=SENT)
 
-    def _publish(self, model: ReadModel, deep: bool) -> None:
+    def _publish(self, model: ReadModel, depth: Depth) -> None:
         with self._lock:
-            if deep or not self._deep:
-                self._model, self._deep, self.problem = model, deep, ""
-        self._begin(DEEP, deep=True)
+            if self._goes_on(depth):
+                self._model, self._shown, self.problem = model, depth, ""
+        self._begin(Depth.HOURS)
 
     def _holds(self, record: Record) -> bool:
         """Whether the job's agent would take it, as far as its signature goes."""
