@@ -135,7 +135,7 @@ def _publisher(settings: Settings) -> tuple[Publisher, list[int]]:
     partitions = sorted(topic_offsets(settings.kafka, "events"))
     return Publisher(
         settings.kafka, delivery_timeout_ms=_OUTAGE_MS, max_block_ms=_OUTAGE_MS, linger_ms=_LINGER_MS,
-        compression_type=None if codec.name == NONE else codec.name,
+        compression_type=None if codec.name == NONE else codec.name, enable_idempotence=True,
     ), partitions  # fmt: skip
 
 

@@ -26,14 +26,18 @@ _COMMON: dict[str, Any] = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_m
 def producer(bootstrap: str, security: Mapping[str, Any] | None = None, **options: Any) -> KafkaProducer:
     """Connect a KafkaProducer: acks from all replicas, gzip, and retries for two minutes of broker outage.
 
-    Each record is sent by itself, at once (no linger). `options` are further ones of kafka-python; they win.
+    Each record is sent by itself, at once (no linger), in order; where an acknowledgement gets lost one may come twice.
+    `options` are further ones of kafka-python; they win.
 
     Raises:
         tidecast.connection.reach.UnreachableError: as `connect`.
         ValueError: as `connect`.
     """
     settings = {
-        "linger_ms": 0, "acks": "all", "delivery_timeout_ms": 120_000, "compression_type": "gzip", **_COMMON, **options,
+        "linger_ms": 0, "acks": "all", "delivery_timeout_ms": 120_000, "compression_type": "gzip", **_COMMON,
+        # kafka-python's idempotent producer (3.0.12) sends nothing any more, for good, after it has given up a record
+        # that it had sent, or after one that the broker refuses.
+        "enable_idempotence": False, "max_in_flight_requests_per_connection": 1, **options,
     }  # fmt: skip
     return connect(KafkaProducer, bootstrap, security, **settings)
 
