@@ -1,13 +1,15 @@
-"""What is done for a replay in a thread of its own, in the replays' pool: the others go on being paced meanwhile."""
+"""A replay that is met, and what is done for it in a thread of its own: the others go on being paced meanwhile."""
 
 from __future__ import annotations
 
 import logging
 import threading
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from tidecast.orders import ReplayOrder
+from tidecast.replay.query import ReplayQuery
 
 log = logging.getLogger("tidecast")
 
@@ -27,7 +29,7 @@ def enter_pool() -> None:
 
 
 class Aside:
-    """Copies an order's range and starts its query, compares it, or publishes it; once.
+    """Copies an order's range and starts its query, compares it, or publishes it; once, in the replays' pool.
 
     Attributes:
         order: that it was begun for.
@@ -95,6 +97,36 @@ class Aside:
         except Exception as error:
             log.debug("%s: %s of replay %s failed", self.order.job, self._what, self.order.id, exc_info=True)
             self._error = error
+
+
+@dataclass
+class MetReplay:
+    """A replay as this application has met it.
+
+    Attributes:
+        query: that reads it.
+        begun_s: since when it is to be read, seconds of a steady clock.
+        starting: copies its range and starts its query.
+        closing: publishes or compares it, once all of it is read.
+        compared: what a comparison came to, until it is to be published.
+        unsettled: when (seconds of a steady clock) it is published again, and why; "": nothing is published yet.
+        held: until when (seconds of a steady clock) it is not met, and why.
+        over: wall time of the order that has ended; a later one is met.
+    """
+
+    query: ReplayQuery | None = None
+    begun_s: float | None = None
+    starting: Aside | None = None
+    closing: Aside | None = None
+    compared: str | None = None
+    unsettled: tuple[float, str] = (0.0, "")
+    held: tuple[float, str] = (0.0, "")
+    over: float = 0.0
+
+    @property
+    def needs_no_rate(self) -> bool:
+        """Whether nothing of it is to be read now: its range is copied, or all of it was read."""
+        return bool(self.starting or self.closing or self.unsettled[1]) or self.compared is not None
 
 
 def _context() -> Any:

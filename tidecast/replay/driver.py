@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import defaultdict
 from contextlib import ExitStack
 from dataclasses import replace
 from typing import Any
 
 from tidecast.job import Job, OrderedJob
 from tidecast.orders import ReplayOrder, later_than
-from tidecast.replay.aside import Aside, enter_pool
+from tidecast.replay.aside import Aside, MetReplay, enter_pool
 from tidecast.replay.dry_run import DryRun
 from tidecast.replay.pace import rows_per_task
 from tidecast.replay.pauses import LivePauses
@@ -43,17 +44,10 @@ class Replays:
         """
         self._job, self._replayable, self._apart = job, replayable, not isinstance(job, Job)
         self._pauses = LivePauses(live)
-        self._queries: dict[str, ReplayQuery] = {}
-        self._over: dict[str, float] = {}
+        self._met: defaultdict[str, MetReplay] = defaultdict(MetReplay)
         self._ended = EndedOrders(job, replayable)
-        self._begun: dict[str, float] = {}
         self._told = ToldProgress(job)
-        self._starting: dict[str, Aside] = {}
-        self._closing: dict[str, Aside] = {}
-        self._compared: dict[str, str] = {}
-        self._unsettled: dict[str, tuple[float, str]] = {}
         self._own = () if replayable is None else replayable.orders
-        self._held: dict[str, tuple[float, str]] = {}
         self._free = True
         self._wait = StateWait()
         dry_run = None if replayable is None else replayable.dry_run
@@ -71,24 +65,25 @@ class Replays:
         live = self._standing()
         if self._dry_run is not None and self._dry_run.going_on(bool(live), self._pauses.may_begin):
             return
-        still = {*self._starting, *self._closing, *self._compared, *self._unsettled}  # these need no rate
-        self._free = not self._queries or self._pauses.may_begin()
-        running = [one for one in live if one.wanted == "run" and one.id not in still and self._job.mode != "observe"]
+        self._free = not self._reading() or self._pauses.may_begin()
+        wanted = [one for one in live if one.wanted == "run" and self._job.mode != "observe"]
+        running = [one for one in wanted if not self._met[one.id].needs_no_rate]
         rates = self._rates(running)
         for order in live:
-            due, why = self._held.get(order.id, (0.0, ""))
+            due, why = self._met[order.id].held
             if time.monotonic() < due:
                 self._say(order, None, "waiting", None, why)
                 continue
             try:
                 if not self._ended.covers(order):
-                    self._meet(order, rates.get(order.id, 0.0))
+                    self._meet(order, self._met[order.id], rates.get(order.id, 0.0))
             except HeldElsewhereError as error:
-                self._held[order.id] = time.monotonic() + AGAIN_S, f"{error}"
+                self._met[order.id].held = time.monotonic() + AGAIN_S, f"{error}"
             except Exception as error:
                 log.exception("%s: replay %s failed", self._job.name, order.id)
                 self._end(order, "failed", f"{error}"[:500])
-        self._wait.hold(bool(self._closing) or any(order.id in self._queries for order in running))
+        closing = any(met.closing for met in self._met.values())
+        self._wait.hold(closing or any(self._met[order.id].query for order in running))
 
     def waiting(self) -> list[str]:
         """Return the orders that stand and are waited for: not those that are paused, or compared and not published."""
@@ -104,27 +99,33 @@ class Replays:
         with ExitStack() as ends:  # the last one first
             if self._replayable is not None:
                 ends.callback(self._replayable.turn.leave, self._replayable.close, self)
-            for starting in self._starting.values():
+            for starting in [met.starting for met in self._met.values() if met.starting]:
                 ends.callback(starting.end)
             ends.callback(self._wait.hold, False)
-            for end in [*(one.wait for one in self._closing.values()), *(one.stop for one in self._queries.values())]:
-                ends.callback(end)
+            for closing in [met.closing for met in self._met.values() if met.closing]:
+                ends.callback(closing.wait)
+            for query in self._reading().values():
+                ends.callback(query.stop)
 
     def _standing(self) -> list[ReplayOrder]:
         """The orders that this application is to meet, and that are not over."""
         mine = [order for order in list(self._job.orders.values()) if (order.apart is not None) == self._apart]
-        return [one for one in mine if one.wanted != "done" and self._over.get(one.id, 0.0) < one.wall_time]
+        return [one for one in mine if one.wanted != "done" and self._met[one.id].over < one.wall_time]
 
-    def _meet(self, order: ReplayOrder, rps: float) -> None:
-        query = self._queries.get(order.id)
-        if order.id in self._closing:
-            self._await(order, query, self._closing[order.id])
-        elif order.id in self._starting:
-            self._await_start(order, self._starting[order.id])
+    def _reading(self) -> dict[str, ReplayQuery]:
+        """The queries, by replay."""
+        return {name: met.query for name, met in self._met.items() if met.query is not None}
+
+    def _meet(self, order: ReplayOrder, met: MetReplay, rps: float) -> None:
+        query = met.query
+        if met.closing is not None:
+            self._await(order, met, met.closing)
+        elif met.starting is not None:
+            self._await_start(order, met, met.starting)
         elif query is None and self._ended.is_done(order):
             self._end(order, "done", _TOO_LATE if order.wanted == "cancel" else "")
         elif order.wanted == "cancel":
-            self._cancel(order)
+            self._cancel(order, met)
         elif self._replayable is None:
             self._end(order, "failed", "the job was attached without replay=; give attach a Replayable and restart it")
         elif self._job.mode == "observe":
@@ -132,12 +133,12 @@ class Replays:
                 query.admit(0.0)
             self._say(order, query, "waiting", None, "the agent observes: a replay changes what the application does")
         elif query is None and order.wanted == "run":
-            self._begin(order, rps, self._replayable)
+            self._begin(order, met, rps, self._replayable)
         elif query is None:
             self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
         elif query.poll():
-            self._stop(order)
-            self._close(order, query, self._replayable)
+            query.stop()
+            self._close(order, met, self._replayable)
         elif order.wanted == "pause":
             query.admit(0.0)
             self._say(order, query, "paused", 0.0, "as ordered")
@@ -146,99 +147,95 @@ class Replays:
             state = "running" if rps > 0 and query.newest is not None else "waiting"
             self._say(order, query, state, rps, why_none(self._job, rps))
 
-    def _cancel(self, order: ReplayOrder) -> None:
+    def _cancel(self, order: ReplayOrder, met: MetReplay) -> None:
         """Remove what a replay wrote, in whatever mode; until control is read a later order of it may come."""
         if self._job.mode == "observe" and not self._job.orders_read:
             return
-        self._stop(order)
-        self._compared.pop(order.id, None)
+        if met.query is not None:
+            met.query.stop()
+        met.compared = None
         left: object = "nothing that an earlier run of it wrote is removed: the job was attached without replay="
         if self._replayable is not None:
             self._replayable.turn.take(self)
             left = self._replayable.cancel(order)  # anything, where a user's own returns what it came upon
         self._end(order, "cancelled", f"as ordered; {left}" if left and isinstance(left, str) else "as ordered")
 
-    def _close(self, order: ReplayOrder, query: ReplayQuery, replayable: Replayable) -> None:
+    def _close(self, order: ReplayOrder, met: MetReplay, replayable: Replayable) -> None:
         """All of it is read: begin what follows; one that was compared waits for an order to publish it."""
-        due, why = self._unsettled.get(order.id, (0.0, ""))
+        due, why = met.unsettled
         if order.then == "publish":
-            self._compared.pop(order.id, None)
-        compared = self._compared.get(order.id)
-        self._say(order, query, "read" if compared is None else "compared", None, compared or why)
+            met.compared = None
+        self._say(order, met.query, "read" if met.compared is None else "compared", None, met.compared or why)
         act = replayable.publish if order.then == "publish" else replayable.compare
-        if act is not None and compared is None and time.monotonic() >= due:
-            self._closing[order.id] = Aside(order, act, order.then)
+        if act is not None and met.compared is None and time.monotonic() >= due:
+            met.closing = Aside(order, act, order.then)
 
-    def _await(self, order: ReplayOrder, query: ReplayQuery | None, closing: Aside) -> None:
+    def _await(self, order: ReplayOrder, met: MetReplay, closing: Aside) -> None:
         """Go on with a replay whose publication or comparison has ended; one cancelled meanwhile waits for that."""
-        _, why = self._unsettled.get(order.id, (0.0, ""))
         if closing.going_on:
-            self._say(order, query, "read", None, why)
+            self._say(order, met.query, "read", None, met.unsettled[1])
             return
-        del self._closing[order.id]
-        self._unsettled.pop(order.id, None)
+        met.closing, met.unsettled = None, (0.0, "")
         if order.wanted == "cancel" and (closing.failed or closing.order.then == "compare"):
             return  # the next poll cancels it
         text = closing.result() or ""
         if closing.order.then == "compare":
-            self._compared[order.id] = text
+            met.compared = text
         elif text:
-            self._unsettled[order.id] = time.monotonic() + AGAIN_S, text
+            met.unsettled = time.monotonic() + AGAIN_S, text
         else:
             self._end(order, "done", _TOO_LATE if order.wanted == "cancel" else "")
 
     def _rates(self, orders: list[ReplayOrder]) -> dict[str, float]:
         """Records per wall second that each of the orders that are to be read has now."""
+        reading = self._reading()
         if self._apart:
-            return own_rates(orders, {name: query.served_rps for name, query in self._queries.items()})
-        return decided_rates(self._job, orders, self._begun, self._queries)
+            return own_rates(orders, {name: query.served_rps for name, query in reading.items()})
+        begun = {name: met.begun_s for name, met in self._met.items() if met.begun_s is not None}
+        return decided_rates(self._job, orders, begun, reading)
 
-    def _begin(self, order: ReplayOrder, rps: float, replayable: Replayable) -> None:
+    def _begin(self, order: ReplayOrder, met: MetReplay, rps: float, replayable: Replayable) -> None:
         """Start an order's query once it has a rate and live's first batch is over: those are the dearest of both."""
         check_order(order, replayable, self._job.topics)
-        self._begun.setdefault(order.id, time.monotonic())
+        met.begun_s = met.begun_s or time.monotonic()
         if rps <= 0 or not self._pauses.is_first_over():
             self._say(order, None, "waiting", rps, why_none(self._job, rps))
             return
         replayable.turn.take(self)
         if order.table:
-            self._starting[order.id] = Aside(order, replayable.start, "start")  # its range is copied first
+            met.starting = Aside(order, replayable.start, "start")  # its range is copied first
             return
         enter_pool()
         if not self._apart:
             order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
-        self._take(order, replayable.start(order))
+        self._take(order, met, replayable.start(order))
 
-    def _await_start(self, order: ReplayOrder, starting: Aside) -> None:
+    def _await_start(self, order: ReplayOrder, met: MetReplay, starting: Aside) -> None:
         """Take a query that has been started; one that is cancelled meanwhile is cancelled once that has ended."""
         if starting.going_on:
             if order.wanted == "cancel":
                 starting.cancel_jobs()
             self._say(order, None, "waiting", None, "its range is copied")
             return
-        del self._starting[order.id]
+        met.starting = None
         if order.wanted != "cancel" or not starting.failed:  # else the next poll cancels it
-            self._take(starting.order, starting.result())
+            self._take(starting.order, met, starting.result())
 
-    def _take(self, order: ReplayOrder, query: Any) -> None:
+    def _take(self, order: ReplayOrder, met: MetReplay, query: Any) -> None:
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         try:
-            self._queries[order.id] = ReplayQuery(order, query, self._dry_run is not None and self._dry_run.done)
+            met.query = ReplayQuery(order, query, self._dry_run is not None and self._dry_run.done)
         except BaseException:
             query.stop()  # nobody would pace it
             raise
 
-    def _stop(self, order: ReplayOrder) -> None:
-        if order.id in self._queries:
-            self._queries[order.id].stop()
-
     def _end(self, order: ReplayOrder, state: str, reason: str) -> None:
         """Say how it ended; an order of a later time is met again, from the query's checkpoint."""
-        self._stop(order)
-        query = self._queries.pop(order.id, None)
-        self._over[order.id] = order.wall_time
-        self._begun.pop(order.id, None)
-        self._unsettled.pop(order.id, None)
+        met = self._met[order.id]
+        query = met.query
+        if query is not None:
+            query.stop()
+        met.query, met.begun_s, met.unsettled, met.over = None, None, (0.0, ""), order.wall_time
         self._say(order, query, state, None, reason)
         if state in ("done", "cancelled"):
             at = later_than(order, time.time())  # whoever ordered it may have another clock
