@@ -128,6 +128,14 @@ class MetReplay:
         """Whether nothing of it is to be read now: its range is copied, or all of it was read."""
         return bool(self.starting or self.closing or self.unsettled[1]) or self.compared is not None
 
+    def end_query(self) -> ReplayQuery | None:
+        """Stop and return its query; if it is begun again, it goes on from the query's checkpoint."""
+        query = self.query
+        if query is not None:
+            query.stop()
+        self.query, self.begun_s, self.unsettled = None, None, (0.0, "")
+        return query
+
 
 def _context() -> Any:
     from pyspark import SparkContext

@@ -16,7 +16,7 @@ from tidecast.replay.dry_run import DryRun
 from tidecast.replay.pace import rows_per_task
 from tidecast.replay.pauses import LivePauses
 from tidecast.replay.query import ReplayQuery
-from tidecast.replay.rates import decided_rates, own_rates, why_none
+from tidecast.replay.rates import rates_of, why_none
 from tidecast.replay.replayable import HeldElsewhereError, Replayable, check_order
 from tidecast.replay.told import EndedOrders, ToldProgress, place_orders
 from tidecast.spark.locality import StateWait
@@ -25,8 +25,8 @@ log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
 AGAIN_S = 20.0
-"""Seconds between two publications of a replay of whose range live may still tell windows, and between two looks at
-whether another one has let go of it."""
+"""Seconds between two publications of a replay of whose range live may still tell windows, between two looks at whether
+another one has let go of it, and before a gap that failed is tried again."""
 _TOO_LATE = "it was published before it could be cancelled"
 
 
@@ -68,7 +68,7 @@ class Replays:
         self._free = not self._reading() or self._pauses.may_begin()
         wanted = [one for one in live if one.wanted == "run" and self._job.mode != "observe"]
         running = [one for one in wanted if not self._met[one.id].needs_no_rate]
-        rates = self._rates(running)
+        rates = rates_of(self._job, running, self._met)
         for order in live:
             due, why = self._met[order.id].held
             if time.monotonic() < due:
@@ -80,8 +80,7 @@ class Replays:
             except HeldElsewhereError as error:
                 self._met[order.id].held = time.monotonic() + AGAIN_S, f"{error}"
             except Exception as error:
-                log.exception("%s: replay %s failed", self._job.name, order.id)
-                self._end(order, "failed", f"{error}"[:500])
+                self._fail(order, self._met[order.id], f"{error}"[:500])
         closing = any(met.closing for met in self._met.values())
         self._wait.hold(closing or any(self._met[order.id].query for order in running))
 
@@ -186,14 +185,6 @@ class Replays:
         else:
             self._end(order, "done", _TOO_LATE if order.wanted == "cancel" else "")
 
-    def _rates(self, orders: list[ReplayOrder]) -> dict[str, float]:
-        """Records per wall second that each of the orders that are to be read has now."""
-        reading = self._reading()
-        if self._apart:
-            return own_rates(orders, {name: query.served_rps for name, query in reading.items()})
-        begun = {name: met.begun_s for name, met in self._met.items() if met.begun_s is not None}
-        return decided_rates(self._job, orders, begun, reading)
-
     def _begin(self, order: ReplayOrder, met: MetReplay, rps: float, replayable: Replayable) -> None:
         """Start an order's query once it has a rate and live's first batch is over: those are the dearest of both."""
         check_order(order, replayable, self._job.topics)
@@ -229,13 +220,21 @@ class Replays:
             query.stop()  # nobody would pace it
             raise
 
+    def _fail(self, order: ReplayOrder, met: MetReplay, error: str) -> None:
+        """End it; a gap, which nobody has ordered and nobody would resume, is begun again after AGAIN_S."""
+        why = f"it failed and is tried again: {error}"
+        if met.held[1] != why:  # once, not with every try
+            log.exception("%s: replay %s failed", self._job.name, order.id)
+        if order.holds is None:
+            self._end(order, "failed", error)
+        else:
+            met.end_query()
+            met.held = time.monotonic() + AGAIN_S, why
+
     def _end(self, order: ReplayOrder, state: str, reason: str) -> None:
         """Say how it ended; an order of a later time is met again, from the query's checkpoint."""
         met = self._met[order.id]
-        query = met.query
-        if query is not None:
-            query.stop()
-        met.query, met.begun_s, met.unsettled, met.over = None, None, (0.0, ""), order.wall_time
+        query, met.over = met.end_query(), order.wall_time
         self._say(order, query, state, None, reason)
         if state in ("done", "cancelled"):
             at = later_than(order, time.time())  # whoever ordered it may have another clock

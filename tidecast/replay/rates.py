@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from tidecast.job import OrderedJob
+from tidecast.job import Job, OrderedJob
 from tidecast.orders import ReplayOrder
+from tidecast.replay.aside import MetReplay
 from tidecast.spark.shares import water_fill
 
 CHANCE_S = 20.0
@@ -21,9 +22,21 @@ FIRST_RPS = 1.0
 """Rate before its first batch, which reads as little as a batch is run for."""
 
 
-def decided_rates(
-    job: OrderedJob, orders: Sequence[ReplayOrder], begun: Mapping[str, float], reading: Collection[str]
-) -> dict[str, float]:
+def rates_of(job: OrderedJob, orders: Sequence[ReplayOrder], met: Mapping[str, MetReplay]) -> dict[str, float]:
+    """Return the records per wall second of each order: as was decided, or of its own application's.
+
+    Args:
+        job: that the orders are of, an agent's or that of an application of the replays' own.
+        orders: that are to be read.
+        met: what is known of each, by id.
+    """
+    if isinstance(job, Job):
+        return decided_rates(job, orders, met)
+    queries = {one.id: met[one.id].query for one in orders}
+    return own_rates(orders, {name: query.served_rps for name, query in queries.items() if query is not None})
+
+
+def decided_rates(job: OrderedJob, orders: Sequence[ReplayOrder], met: Mapping[str, MetReplay]) -> dict[str, float]:
     """Return the records per wall second of each order beside live records.
 
     Of the rate that was decided each has a part by its weight; what one may not use is the others'. One that has no
@@ -32,14 +45,13 @@ def decided_rates(
     Args:
         job: that the orders are of.
         orders: that are to be read.
-        begun: since when each has been met, seconds of a steady clock; none of those not met yet.
-        reading: ids of those that have a query.
+        met: what is known of each, by id.
     """
-    share = [one for one in orders if job.may_begin is None or one.id in job.may_begin or one.id in reading]
+    share = [one for one in orders if job.may_begin is None or one.id in job.may_begin or met[one.id].query]
     most = [math.inf if order.most_rps is None else order.most_rps for order in share]
     weights = [max(order.weight, LEAST_WEIGHT) for order in share]
     rps = dict(zip((one.id for one in share), water_fill(job.replay_rps or 0.0, most, weights), strict=True))
-    return {order.id: _rate(job, order, rps.get(order.id, 0.0), begun) for order in orders}
+    return {order.id: _rate(job, order, rps.get(order.id, 0.0), met[order.id].begun_s) for order in orders}
 
 
 def own_rates(orders: Sequence[ReplayOrder], served_rps: Mapping[str, float | None]) -> dict[str, float]:
@@ -64,9 +76,8 @@ def why_none(job: OrderedJob, rps: float) -> str:
     return "the autoscaler decides no rate: it only observes, or has not decided yet" if unknown else ""
 
 
-def _rate(job: OrderedJob, order: ReplayOrder, share_rps: float, begun: Mapping[str, float]) -> float:
+def _rate(job: OrderedJob, order: ReplayOrder, share_rps: float, begun_s: float | None) -> float:
     if job.replay_rps is None:
-        now = time.monotonic()
-        waits = job.heard and now - begun.get(order.id, now) < CHANCE_S
+        waits = job.heard and (begun_s is None or time.monotonic() - begun_s < CHANCE_S)
         return 0.0 if waits or order.most_rps is None else order.most_rps
     return share_rps if job.heard else 0.0  # whoever decided and is silent does not see what live records need

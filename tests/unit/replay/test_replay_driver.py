@@ -105,6 +105,65 @@ def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job
     assert len(queries) == 2
 
 
+def _gap(**fields):
+    """Nobody has ordered it, and nobody would resume it."""
+    return _order("gap-1", holds=5, **fields)
+
+
+@pytest.mark.parametrize("broken", ["start", "query", "publish"])
+def test_a_gap_that_failed_is_begun_again_after_a_while(queries, job, monkeypatch, broken):
+    monkeypatch.setattr(driver, "AGAIN_S", 0.05)
+    tries = {"start": 0, "publish": 0}
+
+    def act(what):
+        tries[what] += 1
+        if broken == what and tries[what] == 1:
+            raise ConnectionError("no Kafka broker for us")
+        return queries if what == "start" else ""
+
+    def publish(order):
+        return act("publish")
+
+    job.orders["gap-1"] = _gap(most_rps=5.0, then="publish")
+    replays = Replays(job, Replayable(lambda order: act("start"), publish=publish))
+
+    def is_done():
+        if broken == "query" and len(queries) == 1:
+            queries[0].fails = "no Kafka broker for us"
+        elif queries:
+            queries[-1].over = True
+        replays.poll()
+        return replays.states().get("gap-1") == "done"
+
+    wait_until(is_done, "its end", every_s=0.001)
+    assert "failed" not in _states(job, "gap-1") and tries["start"] == 2 and all(one.stopped for one in queries)
+    (why,) = {one.reason for one in job.outbox.of(ReplayProgress) if one.reason}
+    assert why == "it failed and is tried again: no Kafka broker for us"
+
+
+def test_a_gap_that_failed_behind_a_round_is_given_a_rate_again(queries, job, monkeypatch):
+    monkeypatch.setattr(driver, "AGAIN_S", 0.02)
+    answers = ["windows wait", ConnectionError("away"), ""]
+
+    def publish(order):
+        answer = answers.pop(0)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    job.orders["gap-1"] = _gap(most_rps=5.0, then="publish")
+    replays = Replays(job, Replayable(lambda order: queries, publish=publish))
+
+    def is_done():
+        for query in queries:
+            query.over = True
+        replays.poll()
+        return replays.states().get("gap-1") == "done"
+
+    wait_until(is_done, "its end", every_s=0.001)
+    assert len(queries) == 2 and not answers
+
+
 def test_one_that_cannot_say_how_far_it_came_ends_once_and_keeps_no_other_from_its_turn(queries, job):
     def measured():
         raise ValueError("files.json is damaged")
