@@ -140,7 +140,8 @@ class ReplayQuery:
 
     def stop(self) -> None:
         """Stop the query, if it runs; what it has committed stays."""
-        self._query.stop()
+        if self._query.isActive:  # Spark logs each stop, also of what has ended
+            self._query.stop()
 
     def _is_read(self) -> bool:
         if self._staged is not None:

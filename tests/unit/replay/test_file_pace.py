@@ -147,3 +147,17 @@ def test_once_pauses_come_again_it_waits_for_them(monkeypatch):
     while told.now < until:
         waits(told, lambda now: now % 1.0 in (0.5, 0.75))
     assert LONGEST_S < waits(told, lambda now: False) <= LONGEST_S + 0.5
+
+
+def test_a_query_is_stopped_once():
+    """One that waits behind its range is looked at four times a second, and Spark would log that it stops each time."""
+    stops, query = [], ReplayQuery.__new__(ReplayQuery)
+
+    def stop():
+        query._query.isActive = False
+        stops.append(1)
+
+    query._query = SimpleNamespace(isActive=True, stop=stop)
+    for _ in range(3):
+        query.stop()
+    assert len(stops) == 1
