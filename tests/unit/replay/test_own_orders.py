@@ -28,6 +28,9 @@ class ReadQuery:
     def poll(self):
         return True
 
+    def admit(self, rps):
+        pass
+
     def measured(self):
         return {"done": 100}
 

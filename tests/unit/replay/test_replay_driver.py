@@ -84,6 +84,23 @@ def test_a_replay_without_a_rate_says_whether_its_agent_is_frozen_or_nobody_deci
     assert ("running", "") in said
 
 
+def test_while_one_replay_is_started_no_other_reads_on_without_being_paced(queries, job):
+    at_start = []
+
+    def start(order):
+        at_start.append([query.rates[-1] for query in queries])
+        return queries
+
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(start))
+    for _ in range(2):
+        replays.poll()
+    job.orders["other"] = _order("other", most_rps=7.0)
+    for _ in range(2):
+        replays.poll()
+    assert at_start == [[], [0.0]] and [query.rates[-1] for query in queries] == [5.0, 7.0]
+
+
 def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job):
     def start(order):
         if order.id == "broken":
