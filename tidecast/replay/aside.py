@@ -133,7 +133,7 @@ class MetReplay:
         query = self.query
         if query is not None:
             query.stop()
-        self.query, self.begun_s, self.unsettled = None, None, (0.0, "")
+        self.query, self.begun_s, self.compared, self.unsettled = None, None, None, (0.0, "")
         return query
 
 

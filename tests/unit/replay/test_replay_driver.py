@@ -342,6 +342,28 @@ def test_a_compared_replay_says_what_differs_and_waits_until_it_is_to_be_publish
     assert published == ["fix"] and _states(job)[-3:] == ["compared", "read", "done"]
 
 
+def test_a_compared_replay_that_fails_is_read_and_compared_anew_once_it_is_resumed(queries, job):
+    compared = []
+    job.orders["fix"] = _order(then="compare", most_rps=5.0)
+
+    def compare(order):
+        compared.append(order.wall_time)
+        return f"{len(compared)} differ"
+
+    replays = Replays(job, Replayable(lambda order: queries, compare=compare))
+    replays.poll()
+    queries[0].over = True
+    _poll_until(replays, job, "compared")
+    queries[0].fails = "the JVM did not answer"
+    _poll_until(replays, job, "failed")
+    job.orders["fix"] = _order(then="compare", most_rps=5.0, wall_time=time.time() + 1.0)
+    replays.poll()
+    assert len(queries) == 2, "its query is begun"
+    queries[1].over = True
+    _poll_until(replays, job, "compared")
+    assert job.outbox.of(ReplayProgress)[-1].reason == "2 differ" and len(compared) == 2
+
+
 def test_a_compared_replay_is_cancelled_like_any_other_and_one_that_nobody_can_compare_is_refused(queries, job):
     cancelled = []
     replayable = Replayable(lambda order: queries, cancel=cancelled.append, compare=lambda order: "9 of 50")
