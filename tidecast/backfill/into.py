@@ -15,7 +15,7 @@ from tidecast.backfill.kept import discard_batch
 from tidecast.backfill.publish import PROMOTE, publish_round, settle
 from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import Backfill, cancel, prepare
-from tidecast.backfill.shadow import finish, sink
+from tidecast.backfill.shadow import finish, first_ms, sink
 from tidecast.backfill.spec import BackfillError
 from tidecast.backfill.summary import count
 from tidecast.merge.table import read_form
@@ -24,7 +24,6 @@ from tidecast.replay.dry_run import first_batch
 from tidecast.replay.own_session import own_session, start_replay
 from tidecast.replay.replayable import Replayable
 from tidecast.replay.source import read_again, replay_stream
-from tidecast.signed.columns import START
 from tidecast.spark.file_system import refuse_other_file_system
 
 if TYPE_CHECKING:
@@ -90,7 +89,11 @@ class TableReplays:
 
     def compare(self, order: ReplayOrder) -> str:
         """Return in words what a publish would change, once all of the range is read; nothing is changed."""
-        return compare(_finish_first_round(self.open[order.id]), self.tolerance).text()
+        backfill = self.open.pop(order.id)  # or an agent that ends would let another one begin meanwhile
+        try:
+            return compare(_finish_first_round(backfill), self.tolerance).text()
+        finally:
+            self._keep_open(order.id, backfill)
 
     def publish(self, order: ReplayOrder) -> str:
         """Bring what the replay has written into the table, once all of the range is read.
@@ -109,9 +112,7 @@ class TableReplays:
             backfill.close()
             raise
         if why:
-            self.open[order.id] = backfill
-            if self.closed.is_set():  # meanwhile: nobody else would let go of it
-                self._leave(order.id)
+            self._keep_open(order.id, backfill)
             return why
         namespace.discard_written(self.table, order.id)
         backfill.close()
@@ -131,7 +132,7 @@ class TableReplays:
         return namespace.end_of(self.table, name)
 
     def close(self) -> None:
-        """Let go of all of them, of one that is just published once it is; another process may go on."""
+        """Let go of all of them, of one that is just published or compared once it is; another process may go on."""
         self.closed.set()
         for name in list(self.open):
             self._leave(name)
@@ -157,13 +158,18 @@ class TableReplays:
 
         def recompute(windows: DataFrame) -> DataFrame:
             # Asked behind the round's mark: a partition of which live has told something by then is there.
-            return self.plan(read_again(self.spark, order, self.source, _first_ms(windows), self.ends(order)))
+            return self.plan(read_again(self.spark, order, self.source, first_ms(windows), self.ends(order)))
 
         if why:
             told = publish_round(backfill, recompute, self.tolerance, last=False)
             return f"{count(told.waiting)} windows wait to be computed again; {why}" if told.waiting else why
         settle(backfill, recompute, tolerance=self.tolerance)
         return ""
+
+    def _keep_open(self, name: str, backfill: Backfill) -> None:
+        self.open[name] = backfill
+        if self.closed.is_set():  # meanwhile: nobody else would let go of it
+            self._leave(name)
 
     def _leave(self, name: str) -> None:
         backfill = self.open.pop(name, None)
@@ -239,11 +245,3 @@ def _finish_first_round(backfill: Backfill) -> Backfill:
 def _batch_writer(backfill: Backfill) -> Callable[[DataFrame, int], None]:
     """What the replay's query writes by; one that was killed in a later round has nothing more to write."""
     return sink(backfill) if len(backfill.spec.rounds) == 1 else discard_batch
-
-
-def _first_ms(windows: DataFrame) -> int | None:
-    """Begin of the first of some windows."""
-    from pyspark.sql import functions as F
-
-    first = windows.agg(F.min(START)).collect()[0][0]
-    return None if first is None else int(first)

@@ -16,7 +16,7 @@ from tidecast.merge.results import results
 from tidecast.merge.table import check_values
 from tidecast.merge.upsert import upsert, within
 from tidecast.signed.aggregate import VERSION
-from tidecast.signed.columns import same_as
+from tidecast.signed.columns import START, same_as
 from tidecast.signed.sink import DELETED
 
 if TYPE_CHECKING:
@@ -134,6 +134,14 @@ def changed_windows(backfill: Backfill, mark: int, at: int) -> DataFrame:
     spec = backfill.spec
     rows = rows_at(backfill.spark, backfill.table, at).alias("t").where(within(spec.begin, spec.end))
     return rows.where(F.col(VERSION) > mark).select(*backfill.form.group)
+
+
+def first_ms(windows: DataFrame) -> int | None:
+    """Return the begin of the first of some windows, ms of event time; None of none."""
+    from pyspark.sql import functions as F
+
+    first = windows.agg(F.min(START)).collect()[0][0]
+    return None if first is None else int(first)
 
 
 def _in_range(backfill: Backfill, replayed: DataFrame) -> DataFrame:

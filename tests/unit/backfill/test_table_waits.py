@@ -68,3 +68,21 @@ def test_a_gap_and_a_query_of_another_application_ask_no_watermark(world):
     world.form.query = "of another"
     world.of.open["fix"] = world.backfill
     assert world.of.publish(order()) == "" and len(world.settled) == 2
+
+
+@pytest.mark.parametrize("ends", [False, True])
+def test_an_agent_that_ends_lets_go_of_a_comparison_once_that_is_over(world, monkeypatch, ends):
+    closed, seen = [], []
+    world.backfill.close = lambda: closed.append("lease")
+
+    def compare(backfill, tolerance):
+        if ends:
+            world.of.close()
+        seen.append(list(closed))
+        return SimpleNamespace(text=lambda: "9 of 50")
+
+    monkeypatch.setattr(into, "compare", compare)
+    world.of.open["fix"] = world.backfill
+    assert world.of.compare(order(then="compare")) == "9 of 50"
+    assert seen == [[]], "another agent would write the same shadow table"
+    assert (closed, list(world.of.open)) == ((["lease"], []) if ends else ([], ["fix"]))
