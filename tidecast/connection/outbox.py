@@ -75,6 +75,12 @@ class Outbox:
                 self._newest[key] = entry
             self._put(entry)
 
+    @property
+    def waiting(self) -> bool:
+        """Whether a message has not been acknowledged yet, nor is lost."""
+        with self._lock:
+            return bool(self._next or not self._queue.empty() or any(self._flying.values()))
+
     def _put(self, entry: Entry) -> None:
         """Queue it, at the cost of the oldest ones if there is no room; the last word of a key to CONTROL stays."""
         waiting = [entry]
@@ -122,18 +128,20 @@ class Outbox:
         self._next, (topic, key, value) = None, message
         if self._silent_since is None:
             self._silent_since = time.monotonic()
+        with self._lock:
+            self._flying[topic] += 1
         try:
             future = self._producer.send(
                 self._prefix + topic, key=key.encode(), value=value, headers=self._headers(topic, key, value)
             )
         except KafkaError as error:
+            with self._lock:
+                self._flying[topic] -= 1
             if isinstance(error, KafkaTimeoutError) and connection_fault(self._address):
                 self._next = message
             else:
                 self._give_up(message, error)
             raise
-        with self._lock:
-            self._flying[topic] += 1
         future.add_errback(self._take_refusal, message)
         future.add_callback(self._take_acknowledgement, message)
         return True

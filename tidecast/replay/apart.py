@@ -29,6 +29,9 @@ from tidecast.replay.replayable import Replayable
 
 log = logging.getLogger("tidecast")
 
+PATIENCE_S = 120.0
+"""Seconds that the last words wait for a broker that is away: without them whoever follows takes it for failed."""
+
 
 def replay_apart(
     job: str, replay: Replayable, bootstrap: str | None = None, security: Mapping[str, Any] | None = None,
@@ -37,10 +40,11 @@ def replay_apart(
 ) -> dict[str, str]:  # fmt: skip
     """Read what is ordered of a job in an application of its own, until none of it is waited for.
 
-    Blocks. Call it in a Spark application that runs nothing else, with as many executors as the order has: `tidecast
-    backfill` starts that by the command of the job's contract, for the one order whose key is TIDECAST_ORDER in the
-    environment; without that all orders are met. What was read goes on from where another such application ended. A
-    replay that is paused, or compared and not published yet, is left to the next one.
+    Blocks, once all is over up to PATIENCE_S (120 s) for a broker that is away. Call it in a Spark application that
+    runs nothing else, with as many executors as the order has: `tidecast backfill` starts that by the command of the
+    job's contract, for the one order whose key is TIDECAST_ORDER in the environment; without that all orders are met.
+    What was read goes on from where another such application ended. A replay that is paused, or compared and not
+    published yet, is left to the next one.
 
     Args:
         job: its name on Tidecast's topics; its live query is another application's.
@@ -84,6 +88,7 @@ def replay_apart(
         while not ended():
             replays.poll()
             if not replays.waiting():
+                _await_sent(outbox)
                 break
             orders.poll()
     return replays.states()
@@ -148,6 +153,12 @@ def _send(outbox: Outbox, over: threading.Event) -> None:
         except (UnreachableError, KafkaError) as error:
             log.warning("sending fails, trying on: %s", error)
             over.wait(1.0)
+
+
+def _await_sent(outbox: Outbox) -> None:
+    until = time.monotonic() + PATIENCE_S
+    while outbox.waiting and time.monotonic() < until:
+        time.sleep(POLL_S)
 
 
 def _end_sending(sends: threading.Thread, over: threading.Event) -> None:

@@ -154,6 +154,29 @@ def fault(monkeypatch):
     return told
 
 
+def test_it_says_whether_anything_is_not_acknowledged_yet(producer, moment, fault):
+    box, producer.knows_topics = outbox.Outbox("127.0.0.1:1", {}, "test"), True
+    assert not box.waiting
+    for topic in ("metrics", "control"):
+        box.enqueue(topic, "orders", Control("orders", time.time()))
+    told = [box.waiting]
+    for _ in range(2):
+        box.send_next(0)
+    told.append(box.waiting)
+    producer.acknowledge(0)
+    producer.refuse(1)  # and is sent again
+    told.append(box.waiting)
+    box.send_next(0)
+    told.append(box.waiting)
+    producer.acknowledge(2)
+    assert told == [True] * 4 and not box.waiting
+    producer.knows_topics, fault["fault"] = False, "no connection"
+    box.enqueue("metrics", "orders", Control("orders", time.time()))
+    with pytest.raises(KafkaTimeoutError):
+        box.send_next(0)
+    assert box.waiting
+
+
 def test_in_an_outage_messages_wait_in_the_queue_and_go_out_in_order_after_it(producer, moment, fault, caplog):
     box, producer.knows_topics = outbox_at(1), True
     assert box.send_next(0)
