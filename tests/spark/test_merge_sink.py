@@ -125,6 +125,35 @@ def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition,
     assert results() == [("a", 2, [(10,)])]
 
 
+def test_a_checkpoint_that_is_older_than_its_table_is_refused_and_one_that_repeats_a_batch_is_not(
+    one_partition, tmp_path
+):
+    spark, table, source, checkpoint = one_partition, tmp_path / "sums", tmp_path / "orders", tmp_path / "checkpoint"
+    source.mkdir()
+
+    def run(count, epoch=0):
+        """Add a file, a micro-batch of its own, and read what was not read yet."""
+        (source / f"{count}.json").write_text(json.dumps({"shop": f"s{count}"}))
+        stream = spark.readStream.schema("shop string").option("maxFilesPerTrigger", 1).json(str(source))
+        rows = stream.selectExpr("shop", "0L AS _window_start", f"{HOUR}L AS _window_end", "1L AS orders")
+        writer = rows.writeStream.foreachBatch(MergeSink(str(table), ["shop"], epoch=epoch))
+        query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
+        assert query.awaitTermination(300)
+
+    run(0)
+    shutil.copytree(checkpoint, tmp_path / "copy")
+    run(1)
+    (checkpoint / "commits" / "1").unlink()  # killed before it
+    (checkpoint / "commits" / ".1.crc").unlink(missing_ok=True)
+    run(2)
+    before = version(table)
+    shutil.rmtree(checkpoint)
+    shutil.move(tmp_path / "copy", checkpoint)
+    with pytest.raises(Exception, match=r"sums has results of later micro-batches than 1: .*older copy.*epoch=1"):
+        run(3)
+    assert version(table) == before
+
+
 def test_totals_relations_and_plain_results_are_taken(one_partition, tmp_path):
     spark, table = one_partition, str(tmp_path / "hourly")
     rows = spark.createDataFrame(

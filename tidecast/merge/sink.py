@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
-from tidecast.merge.columns import NOTHING_TOLD, MergeError, version_of
+from tidecast.merge.columns import BATCHES, NOTHING_TOLD, MergeError, identifier, version_of
 from tidecast.merge.results import results
 from tidecast.merge.table import TableForm, check_values, create_table, read_form, set_properties
 from tidecast.merge.upsert import retried, upsert
+from tidecast.signed.aggregate import VERSION
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame
+    from pyspark.sql import DataFrame, SparkSession
 
 _QUERY = "sql.streaming.queryId"
 
@@ -53,7 +54,8 @@ class MergeSink:
             batch_id: as Spark counts them.
 
         Raises:
-            MergeError: the results or the table cannot be merged, or the table is another query's.
+            MergeError: the results or the table cannot be merged, or the table is another query's, or has results of
+                later micro-batches than the first one of this query, whose checkpoint is an older copy then.
             Exception: as pyspark raises it; nothing of the micro-batch is committed then.
         """
         version = version_of(self.epoch, batch_id)
@@ -61,14 +63,14 @@ class MergeSink:
         query = rows.sparkSession.sparkContext.getLocalProperty(_QUERY) or ""
         if self._form is None or query != self._query:  # a driver may start the next query with the same sink
             self._newest = None
-            self._form, self._query = retried(lambda: self._begin(rows), self.attempts), query
+            self._form, self._query = retried(lambda: self._begin(rows, batch_id), self.attempts), query
         check_values(self._form, rows.schema)
         # Only what was told before this sink was made, or failed in it, can be there already.
         repeated = self._newest is None or version <= self._newest
         self._newest = version if self._newest is None else max(version, self._newest)
         upsert(self._form, rows, version, self.attempts, self.whole_from, repeated)
 
-    def _begin(self, rows: DataFrame) -> TableForm:
+    def _begin(self, rows: DataFrame, batch_id: int) -> TableForm:
         """The table, made if need be, with this query as its live one."""
         spark = rows.sparkSession
         query = spark.sparkContext.getLocalProperty(_QUERY) or ""
@@ -85,7 +87,22 @@ class MergeSink:
                 f" {query or 'unknown'} in epoch {self.epoch}, whose micro-batches would count as older: go on from"
                 f" that query's checkpoint, or give epoch={form.epoch + 1} with a new one"
             )
+        if query and (form.query, form.epoch) == (query, self.epoch):
+            self._refuse_older(spark, batch_id)
         wanted = replace(form, plan=self.plan, epoch=self.epoch, query=query or form.query)
         if wanted != form:
             set_properties(spark, self.table, plan=wanted.plan, epoch=wanted.epoch, query=wanted.query)
         return wanted
+
+    def _refuse_older(self, spark: SparkSession, batch_id: int) -> None:
+        """Refuse a checkpoint of before the table: its first micro-batch can repeat the newest one, and no older."""
+        from pyspark.sql import functions as F
+
+        told = F.col(VERSION)
+        later = (told > version_of(self.epoch, batch_id)) & (told < (self.epoch + 1) * BATCHES)
+        if not spark.read.table(identifier(self.table)).where(later).isEmpty():
+            raise MergeError(
+                f"{self.table} has results of later micro-batches than {batch_id}: the query's checkpoint is an older"
+                " copy, whose results would count as older. Bring back the table as it was then, or begin a new"
+                f" checkpoint and give epoch={self.epoch + 1}"
+            )
