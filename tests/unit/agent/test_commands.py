@@ -158,6 +158,25 @@ def test_refusals_are_answered_but_of_a_decision_that_comes_again(job, commands,
     assert job.actuator.calls == ["take over", "target 3"]
 
 
+def test_decisions_that_are_read_again_after_the_broker_lost_newer_ones_are_not_answered(job, commands, caplog):
+    """Where it has lost the newest records of a partition, the client begins at the oldest that is kept: a week's."""
+    modes.switch_mode(job, "act")
+
+    def read(offset, decision, partition=0):
+        commands._handle(Record("decisions", b"orders", encode(decision), partition, offset))
+
+    read(700, wish(3, "d700"))
+    for offset in range(3):
+        read(offset, wish(4, f"d{offset}", wall_time=time.time() - 60_000))
+    assert job.outbox.of(Outcome) == [] and "d1" not in caplog.text
+    read(3, wish(9, "d3"))  # the topic may have been made anew, and what is on it be new
+    read(0, wish(4, "late", wall_time=time.time() - 60), partition=1)
+    said = [(one.decision_id, one.reason.split(":")[0]) for one in job.outbox.of(Outcome)]
+    assert said == [("d3", "out of bounds"), ("late", "stale")]
+    read(4, wish(2, "d4"))
+    assert job.actuator.calls == ["take over", "target 3", "target 2"]
+
+
 def test_what_the_cluster_refuses_has_failed(job, commands):
     modes.switch_mode(job, "act")
     job.actuator.refuses = True
