@@ -148,7 +148,8 @@ class Balance:
             rps: rate that is admitted, records per wall second.
             worth: fewest records that a batch is run for.
             left: that are to be read.
-            saves: whether anything is saved.
+            saves: whether anything is saved: only while a batch is due. What a batch takes longer than its rate pays
+                for, and the rest that live records have after it, are theirs.
         """
         most = rps * SAVE_S
         if rps > 0:  # a pause pays nothing off

@@ -59,7 +59,7 @@ class ReplayQuery:
         self._worth = self._unit * (1 if order.table else WORTH)
         self._rps = 0.0
         self._balance, self._reached, self._allowed_at = Balance(), Reached(), time.monotonic()
-        self._patience, self._in_vain, self._live_s = Patience(), False, 0.0
+        self._patience, self._in_vain, self._live_s, self._reading = Patience(), False, 0.0, False
 
     def poll(self) -> bool:
         """Read what its batches tell; return whether all of the range is committed.
@@ -68,6 +68,8 @@ class ReplayQuery:
             RuntimeError: the query has failed, or was stopped by somebody else.
             py4j.protocol.Py4JError: the JVM does not answer.
         """
+        # Before its batches are counted: one that ends in between is counted next time, and none is begun until then.
+        self._reading = self._query.status["message"] == READING
         for batch in self._reader.new_batches():
             self._committed.update(batch.ends)
             began = batch.finished - batch.batch_s
@@ -105,12 +107,11 @@ class ReplayQuery:
         self._rps = rps
         if rps <= 0:
             self._began = None  # the time until it goes on is no batch's
-        reading = self._query.status["message"] == READING
-        if not reading:  # else what it reads is not counted yet
-            left = self._order.records - self._done()
-            self._balance.bound(rps, self._worth, left, saves=self._order.apart is None)
+        if not self._reading:  # else what it reads is not counted yet
+            waits = self._order.apart is None and self._due_since is not None
+            self._balance.bound(rps, self._worth, self._order.records - self._done(), saves=waits)
         rows = 0
-        if rps <= 0 or reading or self._balance.rows < 0 or now < self._next_at:
+        if rps <= 0 or self._reading or self._balance.rows < 0 or now < self._next_at:
             self._due_since = None  # the rate has not allowed it until now, or Spark would go on at once
         else:
             self._due_since = now if self._due_since is None else self._due_since

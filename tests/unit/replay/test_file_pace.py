@@ -1,13 +1,15 @@
 """A range of a table at a rate: files are read whole, so a limit is a number of them, and a pause pays for the rest."""
 
+import math
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import Balance, Reached
+from tidecast.replay.pace import Balance, Pace, Reached, rows_per_batch
 from tidecast.replay.pauses import LONGEST_S, Patience
-from tidecast.replay.query import READING, ReplayQuery
+from tidecast.replay.query import ReplayQuery
 from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_at_once
 from tidecast.spark.admission import Admission, AdmissionError
 
@@ -52,8 +54,7 @@ class Batches:
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
             _unit=200, _rps=0.0, _balance=Balance(), _allowed_at=100.0, _pace=None,
             _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _reached=Reached(),
-            _patience=Patience(), _in_vain=False, _live_s=0.0,
-            _query=SimpleNamespace(status={"message": "Waiting for next trigger"}),
+            _patience=Patience(), _in_vain=False, _live_s=0.0, _reading=False,
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
 
@@ -95,11 +96,46 @@ def test_a_file_that_is_more_than_the_rate_allows_is_followed_by_a_pause(monkeyp
 def test_while_a_batch_is_read_the_next_one_is_not_admitted(monkeypatch):
     told = Batches(monkeypatch)
     told.query.admit(1_000.0)
-    told.query._query.status["message"] = READING
+    told.query._reading = True
     told.query.admit(1_000.0)
-    told.query._query.status["message"] = "No new data but cleaning up state"
+    told.query._reading = False
     told.query.admit(1_000.0)
     assert told.admitted == [1, 0, 1]
+
+
+@pytest.mark.parametrize(("apart", "files"), [(None, 7), ("batch", 5)])
+def test_what_the_rate_allows_while_a_batch_waits_for_a_pause_is_read_by_it(monkeypatch, apart, files):
+    """Ten seconds of 100 records/s, and the four that it waited; an application of its own saves nothing."""
+    told = Batches(monkeypatch)
+    told.query._order = replace(told.query._order, apart=apart)
+    told.query._pace = Pace(4_000, 0.1, fixed_s=0.1)
+    for pause in (*(False,) * 16, True):
+        told.query.admit(100.0, may_begin=pause)
+        assert not (told.admitted[-1] and not pause)
+        told.now += 0.25
+    assert told.admitted[-1] == files
+
+
+def test_what_a_batch_takes_too_long_and_the_rest_after_it_are_not_saved(monkeypatch):
+    told = Batches(monkeypatch)
+    told.query._pace = Pace(4_000, 0.1, fixed_s=0.1)
+    told.query.admit(100.0)
+    told.reads(1_000, batch_s=14.0)
+    told.query._in_vain = True
+    told.now += 6.0
+    told.query.admit(100.0)
+    assert told.admitted[-1] == 5
+
+
+def test_after_a_dry_run_no_batch_is_the_first(monkeypatch):
+    told = Batches(monkeypatch)
+    stages = [SimpleNamespace(run_s=0.8, tasks=8)]
+    told.query._cluster = SimpleNamespace(batch_stages=lambda run, batch: stages)
+    for before, first in (([], True), ([math.inf], False)):
+        told.query._task_s = before
+        pace = told.query._paced(SimpleNamespace(rows=32, run_id="r", batch_id=0))
+        assert pace.first is first
+        assert rows_per_batch(1e4, pace, told.query._order.task_s, 8, 8) == (32 if first else 128)
 
 
 def waits(told, has_pause):
