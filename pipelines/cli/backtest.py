@@ -19,6 +19,7 @@ from pipelines.cli.options import (
     ValueColumn,
     print_progress,
     progress_bar,
+    resumed_from,
     split_names,
 )
 from pipelines.figures.written import write_figure
@@ -103,9 +104,9 @@ def backtest(
         from pipelines.backtest.value_map.page import write_map_page
         from pipelines.backtest.value_map.text import format_map
 
-        leads_s = LEADS_S if lead_s is None else (lead_s,)
+        leads_s, kept = LEADS_S if lead_s is None else (lead_s,), resumed_from(as_json, resume)
         value = compute_value_map(
-            loads, setup, names, effort, processes, print_progress, learned, leads_s, as_json, resume
+            loads, setup, names, effort, processes, print_progress, learned, leads_s, as_json, kept is not None
         )
         print(format_map(value))
         write_figure(as_json, value)

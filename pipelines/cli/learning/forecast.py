@@ -21,6 +21,7 @@ from pipelines.cli.options import (
     command_group,
     one_model,
     print_progress,
+    resumed_from,
     split_names,
 )  # fmt: skip
 from pipelines.figures.written import write_figure
@@ -106,15 +107,16 @@ def shipped_table(
 
     Raises:
         SeriesError, TraceError: a series is too short for the horizon; its file is gone or damaged (status 2).
-        SettingsError: an unknown model, or the file to resume from is of other models or another horizon (status 2).
+        SettingsError: an unknown model, `--resume` without `--json`, or from a file of other models or another horizon
+            (status 2).
         FigureError: the file to resume from is no file of figures (status 2).
         OSError: the JSON file cannot be read or written.
     """
     from pipelines.bench.forecast.evaluate import resolve_models
     from pipelines.bench.forecast.shipped_cells import evaluate_all_shipped
 
-    names = resolve_models(split_names(models))
-    cells = evaluate_all_shipped(names, horizon, jobs, print_progress, as_json, resume)
+    names, kept = resolve_models(split_names(models)), resumed_from(as_json, resume)
+    cells = evaluate_all_shipped(names, horizon, jobs, print_progress, as_json, kept is not None)
     _print_summary(cells, names, horizon, as_json)
 
 
@@ -183,6 +185,7 @@ def repeat_published_table(
     that `--resume` goes on from there; all take hours.
 
     Raises:
+        SettingsError: `--resume` without `--json` (status 2).
         SeriesError, FigureError: the file to resume from has another seed, or is no file of figures (status 2).
         TraceError: a shipped series is gone or damaged (status 2).
         OSError: the JSON file cannot be read or written.
@@ -191,8 +194,8 @@ def repeat_published_table(
     from pipelines.bench.table2.table import compute_table
     from pipelines.bench.table2.text import format_table2
 
-    steps = STEPS[:1] if quick else STEPS
-    figures = compute_table(steps, file=as_json, resume=resume, report_progress=print_progress)
+    steps, kept = STEPS[:1] if quick else STEPS, resumed_from(as_json, resume)
+    figures = compute_table(steps, file=as_json, resume=kept is not None, report_progress=print_progress)
     if quick:
         print("Quick form: the 5-minute cells only, trained in full.")
     print(format_table2(figures))

@@ -32,9 +32,12 @@ def fails(monkeypatch, capsys, *arguments):
     return capsys.readouterr().err
 
 
-@pytest.mark.parametrize("bench", ["promise", "deadline", "headroom", "signed"])
-def test_a_measurement_that_is_to_go_on_needs_the_file_that_it_goes_on_from(monkeypatch, capsys, bench):
-    told = fails(monkeypatch, capsys, "bench", bench, "--resume")
+@pytest.mark.parametrize("command", [
+    "bench promise", "bench deadline", "bench headroom", "bench signed", "backtest map google", "forecast table",
+    "forecast table2",
+])  # fmt: skip
+def test_a_measurement_that_is_to_go_on_needs_the_file_that_it_goes_on_from(monkeypatch, capsys, command):
+    told = fails(monkeypatch, capsys, *command.split(), "--resume")
     assert "--resume goes on from a file: name it with --json." in told
 
 
