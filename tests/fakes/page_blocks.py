@@ -40,7 +40,7 @@ NOT_RUN = {
     "docs/fastpath.md:python-1": "asks a server that runs: tests/integration/test_fast_server.py",
     "docs/backfill.md:python-2": "asks a broker for orders: tests/integration/test_replay_into_table.py",
     "docs/backfill.md:python-3": "asks a broker for the gap: tests/integration/test_live_first.py",
-    "docs/merge.md:python-2": "asks a broker for the topic's form: tests/integration/test_topic_difference.py",
+    "docs/merge.md:python-2": "asks a broker for the topic's form: tests/spark/test_topic_difference.py",
     "docs/tutorial.md:python-1": "a driver of its own, on a broker and a cluster: minutes",
     "docs/tutorial.md:python-2": "sends to a broker until it is ended",
 }

@@ -137,7 +137,7 @@ class Served:
         self.core.outbox.send(wire)
 
     def _recall(self):
-        """As the end of the topic tells; see `pipelines.serve.fast.log_feed.recall`."""
+        """As the end of the topic tells; see `pipelines.serve.fast.log_feed.recall_sent`."""
         stored = {job: -1 if (made := self.core.newest_forecast_window(job)) is None else made for job in JOBS}
         for topic, job, version, value in self.wire.sent:
             if topic != "forecasts":
