@@ -117,7 +117,7 @@ class Dqn:
         )
         memory, bottom, passed = dict(memory), least_executors(view, baseline.busy), view.now_s - memory["dqn_at"][0]
         if passed < self.pace_s - _LATE_S:
-            target, waits = _in_turns(baseline, view, np.maximum(view.target, bottom))
+            target, waits = _in_turns(baseline, view, np.maximum(view.target, bottom), view.target)
             why = why_flags(backlog=view.target < bottom, turn=waits)
             return memory, Choice(target, why, bottom, np.full(view.runs, np.nan))
         pace_s = min(max(passed, self.pace_s), _SLOWEST * self.pace_s) if np.isfinite(passed) else self.pace_s
@@ -129,7 +129,7 @@ class Dqn:
         moves = self.agent.choose_moves(seen, price, mask, nearest_move(mask, view.target, advice.target), self.margin)
         strange = self.agent.familiar.is_unfamiliar(seen.astype(float))
         wanted = np.where(strange, np.maximum(advice.target, bottom), apply_moves(view, moves, bottom))
-        target, waits = _in_turns(baseline, view, wanted)
+        target, waits = _in_turns(baseline, view, wanted, advice.target)
         ahead = (target > view.target) & (bottom <= view.target) & (seen[:, _HEARD] > 0)
         why = np.where(strange, advice.why, 0) | why_flags(unfamiliar=strange, forecast=ahead, turn=waits)
         return memory, Choice(target, why, bottom, advice.plan)
@@ -140,13 +140,15 @@ def maker(agent: DqnModel) -> Callable[[str, Contract], Dqn]:
     return partial(Dqn.of, learned=agent)
 
 
-def _in_turns(baseline: Mpc, view: View, wanted: Floats) -> tuple[Floats, NDArray[np.bool_]]:
+def _in_turns(baseline: Mpc, view: View, wanted: Floats, advised: Floats) -> tuple[Floats, NDArray[np.bool_]]:
     """(runs,) what to ask for on the way to `wanted`, a rise in the baseline's turns; (runs,) whether it waits for one.
 
-    The advice has had its turn, but neither the agent's move beyond it nor the floor.
+    What is `advised` has had its turn, and of a part of it fewer might start at once; neither the agent's move beyond
+    it nor the floor has.
     """
     rises = wanted > view.target
     begun = baseline.raise_towards(view, np.maximum(wanted, view.target))
+    begun = np.maximum(begun, np.minimum(wanted, advised))
     return np.where(rises, begun, wanted), rises & (begun <= view.target)
 
 

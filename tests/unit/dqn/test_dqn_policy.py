@@ -193,6 +193,28 @@ def test_executors_start_in_the_turns_of_the_contract_whoever_asks_for_them() ->
             assert decide(policy, memory, over)[1].target.tolist() == [4]
 
 
+def slowed() -> tuple[View, list[Dqn]]:
+    """Two executors of a job whose starts slow each other down, forecasts for all but the third run, and two agents.
+
+    The first knows nothing of what it sees, the second likes to have four more. The advice is 5, 6, 2 and 4.
+    """
+    contract = CONTRACT.model_copy(update={"planning": CONTRACT.planning.model_copy(update={"start_growth": 0.7})})
+    narrow = WIDE._replace(high=np.where(np.array(FEATURES) == "lag_s", -3.0, 4.0))
+    seen = view(now_s=1000.0, least=np.ones(4), most=np.full(4, 30.0), lag_records=np.zeros(4), target=np.full(4, 2.0))
+    seen = replace(seen, executors=np.full(4, 2.0), starting=np.zeros(4), leaving=np.zeros(4))
+    bold = agent(MOVES.index(4))
+    policies = [Dqn.of("dqn", contract, made) for made in (replace(bold, familiar=narrow), bold)]
+    return replace(seen, since_raise_s=np.full(4, np.inf)), policies
+
+
+def test_what_is_advised_is_begun_as_it_is_advised() -> None:
+    """Of nine missing executors, three start at once, and of three alone one would."""
+    seen, policies = slowed()
+    for policy in policies:
+        assert advised(policy, seen).plan.tolist() == [11, 10, 2, 6]
+        assert advised(policy, seen).target.tolist() == asked(policy, seen)[0].tolist() == [5, 6, 2, 4]
+
+
 def test_what_it_was_not_trained_on_is_left_to_the_adviser() -> None:
     narrow = WIDE._replace(high=np.where(np.array(FEATURES) == "lag_s", 0.5, 4.0))
     policy = Dqn.of("dqn", CONTRACT, replace(agent(5), familiar=narrow))
