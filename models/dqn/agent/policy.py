@@ -24,7 +24,7 @@ from models.dqn.agent.actions import (
 from models.dqn.agent.model import DqnModel
 from models.dqn.agent.observation import FEATURES, JobFacts, decision_interval_s, fresh, observe
 from models.policy.core.capacity import Floats
-from models.policy.core.choice import Choice, why_flags
+from models.policy.core.choice import Choice, Why, why_flags
 from models.policy.core.view import Memory, View
 from models.policy.planners.mpc import Mpc
 
@@ -131,6 +131,8 @@ class Dqn:
         wanted = np.where(strange, np.maximum(advice.target, bottom), apply_moves(view, moves, bottom))
         target, waits = _in_turns(baseline, view, wanted, advice.target)
         ahead = (target > view.target) & (bottom <= view.target) & (seen[:, _HEARD] > 0)
+        # A hold that was advised because a raise has to wait is one that waits, whoever made it.
+        waits |= (advice.why & Why.TURN > 0) & (target == view.target)
         why = np.where(strange, advice.why, 0) | why_flags(unfamiliar=strange, forecast=ahead, turn=waits)
         return memory, Choice(target, why, bottom, advice.plan)
 

@@ -215,6 +215,16 @@ def test_what_is_advised_is_begun_as_it_is_advised() -> None:
         assert advised(policy, seen).target.tolist() == asked(policy, seen)[0].tolist() == [5, 6, 2, 4]
 
 
+def test_a_hold_says_that_the_advised_raise_waits_for_its_turn() -> None:
+    """An executor starts, and nothing arrives: the forecast's raise waits, where there is one, and the agent stays."""
+    seen, (_, bold) = slowed()
+    waiting = replace(seen, starting=np.ones(4), target=np.full(4, 3.0), since_raise_s=np.ones(4))
+    waiting = replace(waiting, arrival_rps=np.zeros(4))
+    target, why = asked(replace(bold, agent=agent(STAY)), waiting)
+    assert advised(bold, waiting).target.tolist() == target.tolist() == [3, 3, 1, 3]
+    assert (why & Why.TURN > 0).tolist() == [True, True, False, True]
+
+
 def test_what_it_was_not_trained_on_is_left_to_the_adviser() -> None:
     narrow = WIDE._replace(high=np.where(np.array(FEATURES) == "lag_s", 0.5, 4.0))
     policy = Dqn.of("dqn", CONTRACT, replace(agent(5), familiar=narrow))
