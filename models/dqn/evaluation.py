@@ -178,19 +178,19 @@ def select_rivals(costs: Callable[[str], Floats], names: Iterable[str], gain: fl
 
     Returns:
         Rivals by name; one that keeps to the violation with fewer than FEWEST (3) seeds has a NaN cost and is skipped
-        by `judge_agent`: the bound beside it would be the wider the fewer. The bound beside one that keeps to it with a
-        seed with which the agent does not is infinite.
+        by `judge_agent`: the bound beside it would be the wider the fewer. Beside the others the bound is infinite
+        where the agent has no costs.
     """
     there = [name for name in (*RIVALS, CHAMPION) if name in names]
     return {name: _beside(costs(AGENT), costs(name), most_of(name, gain), len(there)) for name in there}
 
 
 def _beside(mine: Floats, theirs: Floats, max_ratio: float, rivals: int) -> Rival:
-    """A rival; a seed with which the agent alone has no cost must count against it."""
-    if (~np.isfinite(mine) & np.isfinite(theirs)).any():
-        return Rival(float(theirs[np.isfinite(theirs)].mean()), math.inf, max_ratio)
-    if np.isfinite(theirs).sum() < FEWEST:
+    kept = theirs[np.isfinite(theirs)]
+    if len(kept) < FEWEST:
         return Rival(math.nan, math.nan, max_ratio)
+    if not np.isfinite(mine).all():
+        return Rival(float(kept.mean()), math.inf, max_ratio)
     return Rival.compare(mine, theirs, max_ratio, rivals)
 
 
@@ -207,10 +207,7 @@ def judge_agent(cost: float, rivals: Mapping[str, Rival], allowed: float) -> Ver
         rivals: of `select_rivals`; without any that has a cost it is promoted, beside an infinite bound rejected.
         allowed: the compared violation, for the reason's text.
     """
-    said = f"rejected: at the price at which it would serve, more than {allowed:.3g} of the seconds are over the target"
     if math.isnan(cost):
-        return Verdict(False, said)
-    for name, rival in rivals.items():
-        if rival.ratio_bound == math.inf:
-            return Verdict(False, f"{said} with a seed with which {name} keeps to it")
+        late = f"more than {allowed:.3g} of the seconds are over the target"
+        return Verdict(False, f"rejected: at the price at which it would serve, {late}")
     return decide_promotion(cost, rivals, f"executor-hours at {allowed:.3g} of the seconds over the target, ")

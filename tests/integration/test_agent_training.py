@@ -117,10 +117,10 @@ def test_a_rival_that_keeps_to_it_with_most_seeds_but_not_in_the_mean_counts_in_
         costs, shares = (np.broadcast_to(np.array(one, float), (1, 4)) for one in (hours, late))
         return SweepResults(np.array([1.0]), costs, shares, *[np.zeros((1, 4))] * 5)
 
-    results = {"dqn": swept(10.0, agents_late), "champion": swept(5.0, (0.001, 0.001, 0.001, 0.5))}
-    job = f"champion-beside-{np.mean(agents_late)}"
+    results = {"dqn": swept(10.0, agents_late), "mpc": swept(5.0, (0.001, 0.001, 0.001, 0.5))}
+    job = f"mpc-beside-{np.mean(agents_late)}"
     with agents.run(job, "made up") as run:
-        said = challenge._judge(run, TraceResult(None, results), 0.01, 0.03, dict.fromkeys(results, 1.0))
+        said = challenge._judge(run, TraceResult(None, results), 0.01, 0.03, {"dqn": 1.0})
         version = agents.register(run, job, drawn_agent(1), "", {})
         run.parameters({"gain": 0.03})
         run.tags({"challenger": version, "champion": ""})

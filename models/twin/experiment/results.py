@@ -61,18 +61,18 @@ class TraceResult:
         Raises:
             KeyError: no policy of that name took part.
         """
-        at = self._nearest(name, knob)
-        violation, hours = self.results[name].means
-        return float(hours[at]) if violation[at] <= allowed else math.nan
+        return float(self.seeds_with(name, knob, allowed).mean())
 
     def seeds_with(self, name: str, knob: float, allowed: float) -> Floats:
-        """Return (seeds,) executor-hours of a policy at the tried knob value nearest to `knob`; NaN if it is later.
+        """Return (seeds,) executor-hours of a policy at the tried knob value nearest to `knob`; all NaN if it is later.
+
+        By the mean over the seeds, as a knob that serves is chosen: one seed is no more than a few days.
 
         Raises:
             KeyError: no policy of that name took part.
         """
         result, at = self.results[name], self._nearest(name, knob)
-        return np.where(result.violation[at] <= allowed, result.hours[at], np.nan)
+        return np.where(result.violation[at].mean() <= allowed, result.hours[at], np.nan)
 
     def _nearest(self, name: str, knob: float) -> int:
         return int(np.argmin(np.abs(self.results[name].knobs - knob)))

@@ -13,6 +13,7 @@ from configs.settings import load
 from models.dqn.evaluation import comparison_level, judge_agent, select_rivals
 from models.dqn.learner.settings import FINE, TrainingLength
 from models.forecast.core.series import Series
+from models.forecast.selection.gate import Rival
 from models.twin.experiment.contenders import Setting
 from models.twin.experiment.evaluation import SweepResults
 from models.twin.experiment.results import TraceResult
@@ -73,14 +74,9 @@ def test_an_agent_serves_if_it_is_surely_no_dearer_than_anybody_of_ours(hours, p
     assert found.promoted is promoted and word in found.reason and "0.01 of the seconds" in found.reason
 
 
-def test_a_seed_with_which_the_agent_alone_breaks_the_promise_counts_against_it():
-    costs = {"dqn": np.array([5.0, 5.0, math.nan, 5.0]), "mpc": np.full(4, 10.0)}
-    rivals = select_rivals(costs.__getitem__, costs, 0.03)
-    found = judge_agent(5.0, rivals, 0.01)
-    assert rivals["mpc"].ratio_bound == math.inf and not found.promoted
-    assert found.reason.endswith("over the target with a seed with which mpc keeps to it")
-    costs["mpc"] = costs["dqn"] * 2  # it has none there either
-    assert judge_agent(5.0, select_rivals(costs.__getitem__, costs, 0.03), 0.01).promoted
+def test_a_rival_keeps_its_cost_beside_an_agent_that_has_none():
+    costs = {"dqn": np.full(4, math.nan), "mpc": np.full(4, 10.0)}
+    assert select_rivals(costs.__getitem__, costs, 0.03)["mpc"] == Rival(10.0, math.inf, 0.97)
 
 
 def test_a_rival_that_keeps_the_promise_by_luck_of_one_seed_is_none():
@@ -118,6 +114,20 @@ def test_an_agent_is_judged_at_the_price_at_which_it_serves(serves, cost, word):
     said = _judge(run, found, 0.01, 0.03, {"dqn": serves})
     assert run.told.get("hours.dqn") == cost and word in said
     assert said.startswith("rejected") is (cost is None)
+
+
+@pytest.mark.parametrize(("worst", "promoted"), [(0.021, True), (0.03, False)])
+def test_an_agent_breaks_the_promise_by_what_all_seeds_come_to(worst, promoted):
+    """Late in 1.7 % with three seeds of four: 1.8 % in the mean with 2.1 % besides, 2.03 % with 3 %; 2 % is allowed."""
+    late, hours = np.array([[0.017, 0.017, 0.017, worst]]), np.array([[5.0, 5.1, 5.2, 5.1]])
+    mine, theirs = (SweepResults(np.zeros(1), paid, late, *[np.zeros((1, 4))] * 5) for paid in (hours, 0 * hours + 10))
+    mpc = theirs._replace(violation=np.full((1, 4), 0.02))
+    said = _judge(NotedRun(), TraceResult(None, {"dqn": mine, "mpc": mpc}), 0.02, 0.03, {"dqn": 0.0})
+    assert said.startswith("promoted: executor-hours at 0.02 of the seconds over the target, 5.1,") is promoted
+    champion = _judge(
+        NotedRun(), TraceResult(None, {"dqn": mpc, "champion": mine}), 0.02, 0.03, {"dqn": 0.0, "champion": 0.0}
+    )
+    assert champion.startswith("rejected") is promoted and ("nobody to compare with" in champion) is not promoted
 
 
 def test_agents_run_at_the_price_at_which_they_serve():
