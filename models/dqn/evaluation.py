@@ -154,18 +154,21 @@ def _moves(agent: DqnModel) -> Choose:
     return lambda at: agent.choose_moves(at.seen, at.weight[:, 1], at.mask, at.advice)
 
 
-def comparison_level(hours_at: Callable[[str, float], float], budget: float) -> float:
+def comparison_level(hours_at: Callable[[str, float], float], budget: float, late: float) -> float:
     """Return the violation (share of seconds over the target) at which agent and rivals are compared.
 
     It is the budget, or the lowest of `EASIER` that one of `RIVALS` keeps, or the budget again where none keeps any.
+    Where the agent is late less often than at an easier one, it is the agent's own, at least the budget: at an easier
+    one rivals would be cheaper by breaking the promise.
 
     Args:
         hours_at: executor-hours of a policy at a violation; NaN where it always violates more.
         budget: the contract's.
+        late: the agent's violation at the price at which it would serve.
     """
     easier = (budget, *(allowed for allowed in EASIER if allowed > budget))
     kept = (allowed for allowed in easier if any(math.isfinite(hours_at(name, allowed)) for name in RIVALS))
-    return next(kept, budget)
+    return min(next(kept, budget), max(late, budget))
 
 
 def select_rivals(costs: Callable[[str], Floats], names: Iterable[str], gain: float) -> dict[str, Rival]:

@@ -55,6 +55,14 @@ class TraceResult:
         result = self.results[name]
         return np.array([least_cost_at(v, h, allowed) for v, h in zip(result.violation.T, result.hours.T, strict=True)])
 
+    def violation_with(self, name: str, knob: float) -> float:
+        """Return a policy's mean violation with the tried knob value nearest to `knob`.
+
+        Raises:
+            KeyError: no policy of that name took part.
+        """
+        return float(self.results[name].means[0][self._nearest(name, knob)])
+
     def hours_with(self, name: str, knob: float, allowed: float) -> float:
         """Return a policy's mean executor-hours with the tried knob value nearest to `knob`; NaN if it violates more.
 
@@ -72,7 +80,7 @@ class TraceResult:
             KeyError: no policy of that name took part.
         """
         result, at = self.results[name], self._nearest(name, knob)
-        return np.where(result.violation[at].mean() <= allowed, result.hours[at], np.nan)
+        return np.where(self.violation_with(name, knob) <= allowed, result.hours[at], np.nan)
 
     def _nearest(self, name: str, knob: float) -> int:
         return int(np.argmin(np.abs(self.results[name].knobs - knob)))

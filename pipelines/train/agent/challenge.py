@@ -43,8 +43,10 @@ def challenge(
     agent, curves = train_in_two_phases(training_set, training)
     result = compare_policies(training_set, agent, champion, training)
     agent = with_chosen_margin(agent, result)
-    allowed = comparison_level(result.hours_at, training_set.contract.error_budget * result.scenario.produced_share)
-    reason = _judge(run, result, allowed, training.gain, serving_knobs(training_set.contract, agent, champion))
+    serving = serving_knobs(training_set.contract, agent, champion)
+    budget = training_set.contract.error_budget * result.scenario.produced_share
+    allowed = comparison_level(result.hours_at, budget, result.violation_with(AGENT, serving[AGENT]))
+    reason = _judge(run, result, allowed, training.gain, serving)
     _keep(run, training_set, curves, result, allowed)
     card = agent_card(agent, training_set, result, allowed, reason, run.id, find_commit(), remark)
     run.text(card, "card.md")
