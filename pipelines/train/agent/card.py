@@ -37,8 +37,8 @@ def describe_departures(agent: DqnModel) -> str:
 
 
 def agent_card(
-    agent: DqnModel, training_set: TrainingSet, result: TraceResult, allowed: float, reason: str, run: str,
-    commit: str | None, note: str = "",
+    agent: DqnModel, training_set: TrainingSet, result: TraceResult, serving: Mapping[str, float], allowed: float,
+    reason: str, run: str, commit: str | None, note: str = "",
 ) -> str:  # fmt: skip
     """Write the model card of a trained agent: returns Markdown.
 
@@ -48,6 +48,8 @@ def agent_card(
         result: its comparison with other policies on held-out load; the card has a table of executor-hours by policy at
             several shares of seconds over the latency target, cheapest policy first, empty where a policy violates
             more.
+        serving: by name the knobs (log10 of the price of a second over the target) with which agents serve, and at
+            which they stand in the table.
         allowed: share (0..1) of seconds over the latency target at which executor-hours were compared.
         reason: of the gate's verdict, in words.
         run: MLflow's id of the run that made it.
@@ -57,15 +59,18 @@ def agent_card(
     contract, source = training_set.contract, training_set.source
     promised = contract.error_budget * result.scenario.produced_share  # a budget is of the seconds of production
     levels = sorted({*ALLOWED, promised, allowed})
-    met, rivals = "the contract's error budget", " and ".join(RIVALS)
+    met, rivals = (
+        f"the contract's error budget, {contract.error_budget:.3g} of those of production",
+        " and ".join(RIVALS),
+    )
     if allowed != promised:
-        met = f"nobody of {rivals} keeps {met} of {promised:.3g}"
+        met = f"nobody of {rivals} keeps {met}, which is {promised:.3g} of all"
     lines = [
         f"# dqn for {contract.job}",
         f"Chooses the change of the target of executors ({contract.executors.min} to {contract.executors.max}); what "
         "it observes and what it is paid is in `models/dqn`. `mpc` advises it at its own price, and it departs "
         "from that by an executor at most. Outside what it was trained on, the baseline "
-        "answers; the target is never below what the observed rate needs.",
+        "answers; the target is raised to what the observed rate needs, in turns where the contract asks for them.",
         describe_departures(agent),
         f"Twin: {training_set.twin}. Executors take {training_set.setup.lead_s:g} s to come, as the contract says; "
         f"latency target {contract.latency_target_s:g} s.",
@@ -81,18 +86,34 @@ def agent_card(
         f"Gate: on the newest {result.scenario.seconds:,} s of the job's clock, at {allowed:.3g} of them over the "
         f"target ({met}), the agent "
         f"must surely be cheaper than {rivals} by what the settings ask, and no dearer than the champion. {reason}.",
-        _table(result, levels),
+        _at_its_price(result, serving[AGENT]),
+        _table(result, serving, levels),
         note,
     ]  # fmt: skip
     return "\n\n".join(filter(None, lines))
 
 
-def _table(result: TraceResult, levels: Sequence[float]) -> str:
+def _at_its_price(result: TraceResult, knob: float) -> str:
+    late, hours = result.violation_with(AGENT, knob), result.hours_with(AGENT, knob, math.inf)
+    of_production = late / (result.scenario.produced_share or 1.0)
+    return (
+        f"It serves at a price of {10**knob:.3g} s of all executors for a second over the target: there it took "
+        f"{hours:.4g} executor-hours and was late in {100 * late:.3g} % of the seconds, {100 * of_production:.3g} % of "
+        "those of production. In the table agents are at the price at which they serve, others at the best knob."
+    )
+
+
+def _table(result: TraceResult, serving: Mapping[str, float], levels: Sequence[float]) -> str:
     rows = [
         f"| executor-hours at | {' | '.join(f'{100 * a:.3g} %' for a in levels)} |",
         "|---" * (len(levels) + 1) + "|",
     ]
-    costs = {name: [swept.hours_at(allowed) for allowed in levels] for name, swept in result.results.items()}
+
+    def hours(name: str, allowed: float) -> float:
+        known = serving.get(name)
+        return result.hours_at(name, allowed) if known is None else result.hours_with(name, known, allowed)
+
+    costs = {name: [hours(name, allowed) for allowed in levels] for name in result.results}
     for name in sorted(costs, key=lambda name: (math.isnan(costs[name][-1]), costs[name][-1])):
         rows.append(f"| {name} | {' | '.join(f'{c:.4g}' if math.isfinite(c) else '' for c in costs[name])} |")
     return "\n".join(rows)

@@ -48,7 +48,7 @@ def challenge(
     allowed = comparison_level(result.hours_at, budget, result.violation_with(AGENT, serving[AGENT]))
     reason = _judge(run, result, allowed, training.gain, serving)
     _keep(run, training_set, curves, result, allowed)
-    card = agent_card(agent, training_set, result, allowed, reason, run.id, find_commit(), remark)
+    card = agent_card(agent, training_set, result, serving, allowed, reason, run.id, find_commit(), remark)
     run.text(card, "card.md")
     challenger = registry.register(run, job, agent, card, lineage, alias=CHALLENGER)
     run.tags({"challenger": challenger, "champion": version or ""})

@@ -23,7 +23,7 @@ from models.twin.sim.job import TwinError
 from pipelines.backtest.on_lake import twin_from_contract
 from pipelines.lake.load import LakeSeries
 from pipelines.train.agent import training_set
-from pipelines.train.agent.card import describe_departures
+from pipelines.train.agent.card import agent_card, describe_departures
 from pipelines.train.agent.challenge import _judge, train_in_two_phases, with_chosen_margin
 from pipelines.train.twin import fit_twin, twin_setup
 from tests.unit.dqn.test_dqn_policy import agent
@@ -85,6 +85,12 @@ def test_a_rival_that_keeps_the_promise_by_luck_of_one_seed_is_none():
     assert math.isnan(rivals["forecast"].cost) and judge_agent(5.0, rivals, 0.01).promoted
 
 
+def single(hours, late):
+    """One price, four seeds that come to the same."""
+    costs, shares = np.full((1, 4), hours), np.full((1, 4), late)
+    return SweepResults(np.zeros(1), costs, shares, *[np.zeros((1, 4))] * 5)
+
+
 class NotedRun:
     """A run that notes its metrics."""
 
@@ -130,6 +136,29 @@ def test_an_agent_breaks_the_promise_by_what_all_seeds_come_to(worst, promoted):
     assert champion.startswith("rejected") is promoted and ("nobody to compare with" in champion) is not promoted
 
 
+@pytest.mark.parametrize(
+    ("allowed", "said"),
+    [
+        (0.01, "at 0.01 of them over the target (the contract's error budget, 0.02 of those of production), the agent"),
+        (0.05, "keeps the contract's error budget, 0.02 of those of production, which is 0.01 of all), the agent"),
+    ],
+)
+def test_a_card_tells_what_an_agent_comes_to_at_the_price_at_which_it_serves(allowed, said):
+    """On a load that rests half of the time. At its best knob the agent would take 8 hours for 5 %."""
+    mine = single(9.0, 0.004)._replace(knobs=np.array([1.0])).plus(single(8.0, 0.05))
+    scenario = SimpleNamespace(produced_share=0.5, seconds=3600)
+    found = TraceResult(scenario, {"dqn": mine, "mpc": single(10.0, 0.01)})
+    taught = training_set.TrainingSet(
+        Contract(job="orders", error_budget=0.02), LakeSeries(Series(0.0, 300.0, np.ones(12)), 1), Setup(), "A twin"
+    )
+    card = agent_card(agent(1), taught, found, {"dqn": 1.0}, allowed, "promoted", "r1", "c")
+    assert "at a price of 10 s of all executors for a second over the target: there it took 9 executor-hours" in card
+    assert "late in 0.4 % of the seconds, 0.8 % of those of production" in card and said in card
+    assert "| executor-hours at | 0.1 % | 1 % | 5 % |" in card
+    assert "| dqn |  | 9 | 9 |" in card and "| mpc |  | 10 | 10 |" in card
+    assert "is raised to what the observed rate needs, in turns where the contract asks for them" in card
+
+
 def test_agents_run_at_the_price_at_which_they_serve():
     """Of those tried, 10 is the lowest price that kept 2 %, and 100 the highest, where none kept 0.01 %."""
     budgets = {budget: Contract(job="orders", error_budget=budget) for budget in (0.02, 0.0001)}
@@ -148,12 +177,6 @@ def test_an_agent_must_gain_on_ours_and_be_no_dearer_than_the_champion():
 def test_where_nobody_keeps_the_promise_policies_are_compared_at_an_easier_one(kept, where):
     costs = {"forecast": kept, "mpc": 1.0, "dqn": 0.0}
     assert comparison_level(lambda name, allowed: 5.0 if allowed >= costs[name] else math.nan, 0.02, 1.0) == where
-
-
-def single(hours, late):
-    """One price, four seeds that come to the same."""
-    costs, shares = np.full((1, 4), hours), np.full((1, 4), late)
-    return SweepResults(np.zeros(1), costs, shares, *[np.zeros((1, 4))] * 5)
 
 
 @pytest.mark.parametrize(
