@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 from configs.contract import Contract
 from models.policy.core.capacity import Floats
-from models.twin.advice.serve import act, hear_last_value, late_shares
+from models.twin.advice.serve import act, hear_last_value, late_shares, mean_share
 from models.twin.sim.given import Foresight
 from models.twin.sim.job import TwinJob
 
@@ -32,7 +32,7 @@ class ContractOutcome:
     @property
     def late_share(self) -> float:
         """Share of the seconds of production that were late, mean of the futures."""
-        return float(self.late.mean())
+        return mean_share(self.late)
 
     @property
     def kept(self) -> bool:

@@ -63,7 +63,8 @@ def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats, start:
     paid, late = _served(job, contract, arrived, looks, build_steered("reactive", contract, start))
     jobs, load = stack([job], Belief.of(contract.planning)), Load(arrived[None], np.zeros(1, np.int64))
     # A plan takes its budget as a share of all seconds.
-    seeds, budget = np.zeros(1, np.int64), contract.error_budget * load.produced_s(0, load.seconds) / load.seconds
+    allowed_s = np.round(contract.error_budget * load.produced_s(0, load.seconds), 9)
+    seeds, budget = np.zeros(1, np.int64), allowed_s / load.seconds
     least, least_late = _cost(jobs, load, plan_clairvoyantly(jobs, load, looks, seeds, budget), looks, seeds)
     number, steady = kept[0] if kept else (None, None)
     return Alternatives(number, steady, paid, late, least if least_late <= contract.error_budget else None)
@@ -109,7 +110,8 @@ def _cost(jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integ
     counted = Registering(policy, np.zeros(len(seeds)))
     outcome = simulate(jobs, load, counted, looks, seeds)
     late = outcome.violation * load.seconds / np.maximum(load.produced_s(0, load.seconds), 1.0)
-    return float(counted.executor_s.mean()), float(late.mean())
+    # A share that meets a budget to the second could be above it by its last bit.
+    return float(counted.executor_s.mean()), round(float(late.mean()), 12)
 
 
 def _always(contract: Contract, executors: int) -> Policy:

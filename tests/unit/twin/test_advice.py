@@ -1,6 +1,7 @@
 """Advice where the answer is known: facts by hand, changes one by one, and simulated jobs with one fault."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ from configs.contract import Contract
 from models.twin.advice.advise import AS_GOOD, Tried, choose_advice, rank
 from models.twin.advice.changes import KINDS, Change, list_changes
 from models.twin.advice.facts import BatchTimes, Facts, summarise_times
-from models.twin.advice.serve import Cost, hear_last_value, serve
+from models.twin.advice.serve import Cost, hear_last_value, late_shares, serve
+from models.twin.contract.tried import ContractOutcome
 from models.twin.sim.job import TwinError, TwinJob
 
 # Batches of 4 s with 0.4 s of overhead: a slot sustains 90 records/s.
@@ -47,6 +49,15 @@ def test_facts_are_what_one_computes_by_hand():
     assert found.skew == 4.0 and found.parallel == 3.0 and found.skewed  # medians of 3 and 5; 1 + 8 / 4
     assert found.gc_share == pytest.approx(8 / 40) and found.wait_share == pytest.approx(6 / 20)
     assert found.spill_share == pytest.approx(2 * 1.5e8 / 100e6 / 40) and found.spilled_bytes == pytest.approx(5e7)
+
+
+def test_a_promise_is_kept_by_who_uses_all_of_its_budget():
+    """Three late seconds of 150 in which anything is produced, of 240 and of 550, are 2 %, in each future."""
+    for seconds in (240, 550):
+        arrived = np.concatenate([[0.0], np.minimum(np.arange(1.0, seconds + 1), 150.0)])
+        late = late_shares(SimpleNamespace(violation=np.full(6, 3 / seconds)), arrived)
+        promised = Contract(job="j", error_budget=0.02)
+        assert ContractOutcome(promised, late, 0 * late, 1, seconds).kept
 
 
 def test_without_reports_there_are_no_facts_and_only_settings_are_tried():

@@ -1,13 +1,14 @@
 """What else could have served a load, where the answers are known."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
 from configs.contract import Contract
 from models.policy.core.choice import make_choice
-from models.twin.experiment.alternatives import _served, price_alternatives
+from models.twin.experiment.alternatives import _always, _served, price_alternatives
 from models.twin.sim.given import Looks
 from models.twin.sim.job import TwinJob
 
@@ -78,3 +79,11 @@ def test_executors_that_are_called_off_before_they_come_neither_cost_nor_save_an
     slow = replace(JOB, startup_s=(30.0,))
     paid, _ = _served(slow, contract(), arrived(np.full(200, 30.0)), Looks(1, 5, 2.0), Flickering())
     assert paid == 200
+
+
+def test_who_uses_all_of_the_budget_keeps_the_promise(monkeypatch):
+    """6 late seconds of 600 in which anything is produced, of 610, are 1 %, not more by its last bit."""
+    outcome = SimpleNamespace(violation=np.full(8, 6 / 610))
+    monkeypatch.setattr("models.twin.experiment.alternatives.simulate", lambda *_: outcome)
+    load = arrived([30.0] * 600 + [0.0] * 10)
+    assert _served(JOB, contract(0.01), load, Looks(1, 5, 2.0), _always(contract(), 1))[1] == 0.01
