@@ -32,8 +32,8 @@ class PerformanceModel:
         sizes: of its layers.
         mean, spread: (1 + m n,) of what it reads; of placements 0 and the slots.
         label_mean, label_spread: (2,) of what it says, of latency of the logarithm.
-        stopped: mean absolute errors (2,) on the samples by which training stopped, in ms and load. Placements that
-            cannot keep up make up nearly all of the former.
+        stopped: mean absolute errors (2,) on the samples by which training stopped, in ms and load. Where any
+            placement cannot keep up, such make up nearly all of the former.
         stopped_log: the same (2,) in what is learned from, log(latency) and load.
     """
 

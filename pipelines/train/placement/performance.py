@@ -29,8 +29,9 @@ from pipelines.registry.placements import PerformanceRegistry
 from pipelines.registry.runs import TrackedRun
 from pipelines.train.card import describe_making
 
-STEPS, LOWEST, HIGHEST, DAY = 1_500, 0.5, 2.0, 1_440
-"""Minutes of the past in the twin, whose load goes between these multiples of the stated one once in so many."""
+STEPS, LOWEST, HIGHEST, WAVES = 1_500, 0.5, 2.0, 10
+"""Minutes of the past in the twin, whose load goes between these multiples of the stated one and back so many times:
+the tenth of them by which training stops, and by whose errors a model is trusted, has to hold all loads."""
 EPOCHS = MOST_EPOCHS
 SCATTER = 0.05
 """Standard deviation of the logarithm of that load from minute to minute."""
@@ -142,21 +143,25 @@ def _errors_told(where: str, errors: Mapping[str, float]) -> str:
 
 
 def _trained(run: TrackedRun, space: QuerySpace) -> tuple[PerformanceModel, dict[str, float]]:
-    random = np.random.default_rng(0)
-    wave = np.sin(2 * np.pi * np.arange(STEPS) / DAY)
-    factors = (LOWEST + (HIGHEST - LOWEST) * (wave + 1) / 2) * np.exp(SCATTER * random.standard_normal(STEPS))
-    train, stop, test = parts_in_time(twin_past(space, factors, seed=0))
+    train, stop, test = parts_in_time(twin_past(space, past_loads(), seed=0))
     model = train_performance(train, stop, int(space.slots.max()), seed=0, epochs=EPOCHS)
     errors = {**_errors("model", model.error(test)), **_rivals(train, test)}
     run.metrics(errors)
     return model, errors
 
 
+def past_loads() -> Floats:
+    """Return (STEPS,) loads of the past in the twin, as multiples of the stated one; the same at every call."""
+    random = np.random.default_rng(0)
+    wave = np.sin(2 * np.pi * WAVES * np.arange(STEPS) / STEPS)
+    return (LOWEST + (HIGHEST - LOWEST) * (wave + 1) / 2) * np.exp(SCATTER * random.standard_normal(STEPS))
+
+
 def _is_trusted(model: PerformanceModel, errors: Floats, begin_s: Floats, tuned: Tuned | None) -> bool:
     """Whether a model erred about as in training on the minutes that it has not seen; on none, what was found before.
 
-    Of log(latency): in ms the errors in training are those of placements that cannot keep up, beside which anything
-    that a well placed job comes to is small.
+    Of log(latency): in ms the errors in training, at all loads, are those of placements that cannot keep up, beside
+    which anything that a well placed job comes to is small.
     There are none where a run went wrong after it had tuned, and is made again, or nothing was measured since.
     """
     unseen = errors if tuned is None else errors[begin_s >= tuned.at_s]

@@ -24,10 +24,10 @@ from models.placement.learned.past import steady_steps, twin_past
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.learned.training import OURS, train_placement
 from models.placement.performance.model import train_performance
-from models.placement.performance.windows import parts_in_time
+from models.placement.performance.windows import History, parts_in_time
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
-from pipelines.train.placement.performance import _is_trusted
+from pipelines.train.placement.performance import _is_trusted, past_loads
 
 ADVERTS = load_topology("adverts", ROOT / "configs" / "topologies")
 BLOCKS = (("parse", "views", "project"), ("join", "count"))
@@ -98,6 +98,14 @@ def test_a_performance_model_is_trusted_by_how_many_times_it_is_off_not_by_how_m
     for times, trusted in ((2.0, False), (0.5, False), (1.2, False), (1.1, True)):  # log(1.2) = 0.18, log(1.1) = 0.10
         job = test._replace(label=model.predict(test.seen) / [times, 1.0])
         assert _is_trusted(model, model.log_errors(job)[:, 0], np.zeros(len(job.label)), None) is trusted
+
+
+def test_what_a_model_is_trusted_by_holds_all_loads():
+    """From half the stated load to twice it, 1.25 in the mean: at the lowest alone, a model errs far less."""
+    loads = past_loads()
+    _, stop, _ = parts_in_time(History(loads, np.ones((len(loads), 1, 1)), np.column_stack([loads, loads])))
+    found = stop.seen[:, :, 0]
+    assert found.min() < 0.6 and found.max() > 1.9 and found.mean() == pytest.approx(1.25, abs=0.05)
 
 
 def test_a_past_in_the_twin_is_what_placements_come_to_at_each_load():
