@@ -16,7 +16,7 @@ ROUNDING_SHARE = 1e-9
 """Share of a number of executors that is taken for a rounding error."""
 
 
-def parallelism(executors: int, cores: int, tasks: int) -> float:
+def parallelism(executors: int, cores: float, tasks: int) -> float:
     """Return the mean number of tasks per wave when `tasks` equal tasks run on `executors * cores` slots.
 
     The last wave may be half empty: 10 tasks on 8 slots are 5 per wave. 0 without slots.

@@ -1,9 +1,14 @@
-"""Whether two Spark applications report as one job: a number is then of one or the other, and both obey decisions."""
+"""What of a job goes by its Spark application: slots of an executor, and whether two of them report as one job.
+
+Of two a number is of one or the other, and both obey decisions.
+"""
 
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
+from models.policy.core.capacity import parallelism
 from models.policy.live.memory import Memory
 
 WITHIN_S = 60.0
@@ -19,6 +24,35 @@ def with_turn(memory: Memory, application: str | None, now: float) -> Memory:
     turns = _recent(memory, now)
     turns[application] = [*turns.pop(application, []), now][-1 - RETURNS :]
     return replace(memory, turns=turns)
+
+
+def with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
+    """Return the memory after an interval that tells how many slots an executor has, as it is noted.
+
+    Where these are others than before (a new application), what was learned is converted: an executor does as many
+    times more or less. The contract's `cores` say how slots are counted; if both change, in whichever order, a record
+    takes a slot as long as before.
+
+    Args:
+        before: the interval.
+        after: it, by `with_interval`.
+        sample: fields of a `tidecast.messages.MetricSample` of kind "interval".
+    """
+    if not sample["executors"] or not sample.get("cores"):
+        return after
+    after = replace(after, slots=sample["cores"] / sample["executors"])
+    if before.slots is None or after.slots == before.slots:
+        return after
+    slot = _counted_share(after) / _counted_share(before)
+    return replace(after, model=replace(after.model, per_record_s=after.model.per_record_s * slot))
+
+
+def _counted_share(memory: Memory) -> float:
+    """How many times as much as they do the executors are taken to do; 1 before anything was learned."""
+    if not (memory.cores and memory.slots and memory.tasks):
+        return 1.0
+    counted, real = (parallelism(memory.executors or 1, each, memory.tasks) for each in (memory.cores, memory.slots))
+    return (counted / real) ** (memory.scaling or 1.0)
 
 
 def two_report(job: str, memory: Memory, now: float) -> str:

@@ -53,6 +53,7 @@ class Memory:
         busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
         scaling, cores: exponent of the slots by which `model` counts them, and slots of an executor; None: not known.
+        slots: that an executor has, as the newest metrics with executors have it; None: not known.
     """
 
     model: BatchTime
@@ -93,6 +94,7 @@ class Memory:
     timer_ms: int | None = None
     scaling: float | None = None
     cores: int | None = None
+    slots: float | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -159,21 +161,15 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     if executors is not None and memory.executors is not None and executors != memory.executors:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too
     return replace(
-        memory,
-        arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
+        memory, arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),
         # Before its first batch a query that was started again has all the backlog that it left.
         lag_records=memory.lag_records if sample["lag_records"] is None else sample["lag_records"],
         executors=executors if executors is not None else memory.executors,
-        tasks=sample["task_ceiling"] or memory.tasks,
-        pending=sample.get("pending_executors"),
-        mode=sample.get("mode"),
-        metric_at=sample["wall_time"],
-        metric_time=sample["time"] + sample["span_s"],
-        time_scale=sample["time_scale"],
-        cold=cold,
-        replay=without_unsaid(memory.replay, sample["wall_time"]),
-    )
+        tasks=sample["task_ceiling"] or memory.tasks, pending=sample.get("pending_executors"), mode=sample.get("mode"),
+        metric_at=sample["wall_time"], metric_time=sample["time"] + sample["span_s"], time_scale=sample["time_scale"],
+        cold=cold, replay=without_unsaid(memory.replay, sample["wall_time"]),
+    )  # fmt: skip
 
 
 def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Memory:
@@ -196,9 +192,12 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     slots = parallelism(executors or 0, contract.executors.cores, memory.ceiling(contract))
     worth = slots**contract.planning.scaling
     work_s = max(0.0, duration - memory.model.overhead_s)
+    account, latency_s = memory.account, sample.get("latency_max_s")
+    if latency_s is not None:
+        account = account.add_batch(Promise.of(contract), sample["wall_time"], latency_s, sample["time_scale"])
     memory = replace(
         memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth),
-        account=_accounted(memory, sample, contract), replay=with_latency(memory.replay, sample),
+        account=account, replay=with_latency(memory.replay, sample),
         busiest=busiest_share(memory.busiest, memory.batches, sample, contract.executors.cores),
     )  # fmt: skip
     if memory.cold > 0:
@@ -225,13 +224,6 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
     guess = BatchTime.guess(planning.overhead_s, planning.per_record_s)
     model = guess if memory.metric_at is None else memory.model.with_guess(guess, slot)
     return replace(memory, model=model, scaling=planning.scaling, cores=cores, unknown_at=None)
-
-
-def _accounted(memory: Memory, sample: dict[str, Any], contract: Contract) -> Account:
-    latency_s = sample.get("latency_max_s")
-    if latency_s is None:
-        return memory.account
-    return memory.account.add_batch(Promise.of(contract), sample["wall_time"], latency_s, sample["time_scale"])
 
 
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:

@@ -274,3 +274,39 @@ def test_it_is_known_since_when_more_executors_are_asked_for_where_somebody_star
     codes = ["hold", "no_metrics"]
     unseen = Decision("d", "orders", 1.0, NOW + 99, 1.0, mode, "reactive", 2, "hold: no metrics", codes, {}, {})
     assert with_decision(more, unseen).asked_at == (NOW + 99 if asked else None)
+
+
+def of_cores(cores):
+    return Contract(job="orders", executors={"min": 1, "max": 40, "cores": cores})
+
+
+@pytest.mark.parametrize(
+    ("events", "takes"),
+    [
+        ([4, (8, 8)], 4.0),  # the application was started again with executors of one slot, by a contract that says 4
+        ([4, (8, 8), 1], 1.0),
+        ([4, 1, (8, 8)], 1.0),
+        ([4, (32, 32), 1], 1.0),  # as many slots as before, on 32 executors: they fill the tasks as those did
+        ([4, 1, (32, 32)], 1.0),
+        ([4, 1, (0, 0), (8, 8)], 1.0),  # none is there yet
+        ([4, (4, 16)], 1.0),  # fewer of the same
+        ([1, 4], 4.0),  # the contract is corrected: an executor had 4 slots all the time
+        ([4, 1], 0.25),
+    ],
+)
+def test_what_a_record_takes_is_of_the_slots_of_an_application_and_as_a_contract_counts_them(events, takes):
+    """Of resized executors it seemed to take a quarter: of eight, three were kept."""
+    contract = of_cores(events[0])
+    told = row("metrics", metric(executors=8, cores=32, task_ceiling=64))
+    memory, _, _ = Scaler("orders", contract, "static", "act").update_memory(fresh(contract), [told], NOW)
+    before = memory.model.per_record_s
+    for number, event in enumerate(events[1:], 1):
+        rows = []
+        if isinstance(event, tuple):
+            running, cores = event
+            sample = metric(executors=running, cores=cores, task_ceiling=64, wall_time=NOW + number)
+            rows = [row("metrics", sample, number)]
+        else:
+            contract = of_cores(event)
+        memory, _ = Scaler("orders", contract, "static", "act").step(memory, rows, NOW + number, NOW + number)
+    assert memory.model.per_record_s == pytest.approx(before * takes)
