@@ -67,9 +67,9 @@ class MdStream(Rule):
 
         More only where the busiest executor is busy for more than 0.875 of the window or more comes than that allows,
         by eq. 18; fewer where it is busy for less than 0.3, not fewer than what comes and waits needs at the target.
-        Two windows after a change nothing changes. Where one executor is full and much busier than the mean (one hot
-        key), the reasons say so: the rule adds executors all the
-        same. Where nobody counts late seconds the target stays.
+        Two windows after a change nothing changes. Both are reckoned from the executors that run, and there are no more
+        while any is still to come. Where one executor is full and much busier than the mean (one hot key), the reasons
+        say so: the rule adds executors all the same. Where nobody counts late seconds the target stays.
 
         Returns:
             The new memory, and the choice: (runs,) executors within the view's bounds, and reasons (flags).
@@ -85,8 +85,10 @@ class MdStream(Rule):
         window, skewed = self._window(sums, seconds, view)
         acts = due & (view.now_s - born >= self.settled_s) & np.isfinite(sums[:, 4] + sums[:, 5])
         before = Hysteresis(memory["low"], memory["cooling"])
-        after, executors = Elasticity(view.least, view.most, self.target).decide(before, window)
-        wanted = np.where(acts, np.clip(executors, view.least, view.most), view.target)
+        most = np.where(view.starting > 0, view.ready, view.most)
+        after, executors = Elasticity(view.least, most, self.target).decide(before, window)
+        changes = acts & (executors != view.ready)
+        wanted = np.where(changes, np.clip(executors, view.least, view.most), view.target)
         full = acts & (window.load > MOST_LOAD)
         why = why_flags(ceiling=full & window.slow & (wanted >= view.most), skew=full & skewed)
         kept = {
@@ -112,5 +114,5 @@ class MdStream(Rule):
         service_rps = np.where(worked > 0, processed_rps / np.where(worked > 0, worked, 1.0), np.nan)
         waiting = backlog(arrival_rps, view.lag_records, view.capacity.batch_s)
         slow = sums[:, 4] > self.budget * sums[:, 5]
-        seen = OperatorWindow(view.target, arrival_rps, busiest, service_rps, waiting, slow)
+        seen = OperatorWindow(view.ready, arrival_rps, busiest, service_rps, waiting, slow)
         return seen, is_skewed(busiest, busy)

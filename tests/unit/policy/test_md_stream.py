@@ -75,7 +75,8 @@ def test_one_hot_executor_is_told_apart_from_all_that_are_busy(busy, busiest, to
 
 
 def test_before_seven_hundred_seconds_nothing_changes_nor_in_two_windows_after_a_change():
-    asked = after(15, 4, 2000, 1.0, 6, policy=MdStream("md_stream"))
+    views = [look(number * MINUTE, 4 if number < 13 else 7, 2000, 1.0, 6) for number in range(16)]
+    asked = driven(MdStream("md_stream"), views)[1:, 0].tolist()
     assert asked == [4] * 11 + [7, 7, 7, 10]  # the first window that ends after 700 s ends at 720
 
 
@@ -87,6 +88,23 @@ def test_shares_are_means_of_the_window_and_looks_between_its_ends_keep_the_targ
         memory, choice = decide(AT_ONCE, memory, view)
         asked.append(choice.target[0])
     assert asked == [4] * 12 + [5]
+
+
+def test_while_executors_are_still_to_come_no_more_are_asked_for_and_fewer_go_by_those_that_run():
+    """Two ran, the cluster had room for no third one, and 3, 5, 7, 8 were asked for."""
+
+    def asked(executors, rps, load, late_s):
+        memory, target = AT_ONCE.fresh(1), 3
+        for number in range(12):
+            view = look(number * MINUTE, executors, rps, load, late_s, target=target, starting=target - executors)
+            memory, choice = decide(AT_ONCE, memory, replace(view, most=np.array([8.0])))
+            target = int(choice.target[0])
+            yield target
+            executors = min(executors, target)
+
+    assert [*asked(2, 600, 1.0, 60)] == [3] * 12
+    assert [*asked(3, 600, 1.0, 60)] == [3, 4] + [4] * 10  # the third is there: 600 is 0.8 of what they do
+    assert [*asked(2, 100, 0.2, 0)] == [3] * 3 + [1] * 9  # one does 100, and half of those that run stay
 
 
 def test_what_waits_is_kept_and_the_ceiling_is_told():
