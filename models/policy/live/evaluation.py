@@ -28,7 +28,7 @@ FIRST_LOOK_S = 1.0  # seconds taken as passed at the first evaluation
 NEVER_S = 1e6
 """Seconds reported as time since the last change, or raise, before there was one."""
 RESYNC_S, RESYNC_LEADS = 20.0, 1.5
-"""Seconds, or lead times if longer, after which a target that nobody asks for is replaced by what is there."""
+"""Seconds, or lead times if longer, after which a target is replaced by what of it is there or asked for."""
 SET_BACK_S = 5.0
 """Seconds by which the last evaluation lies ahead of a clock that was set back since."""
 
@@ -39,10 +39,9 @@ def evaluate(
 ) -> tuple[Memory, Observation | None, Plan | None]:  # fmt: skip
     """Evaluate one live job: observe it as its memory has it, and ask the policy for a number of executors.
 
-    A target that the executors have not reached after 20 s, or 1.5 lead times if longer, is replaced by the executors
-    that are there, unless the agent still asks the cluster for it. After a decision of another policy this one begins
-    with an empty memory. Where nothing arrives and nothing waits the error budget does not burn. Nothing is read or
-    written.
+    A target that the executors have not reached after 20 s, or 1.5 lead times if longer, is replaced by what of it is
+    there, or asked of the cluster by the agent. After a decision of another policy this one begins with an empty
+    memory. Where nothing arrives and nothing waits the error budget does not burn. Nothing is read or written.
 
     Args:
         memory: of the job.
@@ -178,19 +177,14 @@ def _own_share(share: float | None, memory: Memory, executors: int) -> float | N
 
 
 def _target(memory: Memory, executors: int, now: float, contract: Contract) -> int:
-    """That of the last decision while it can still come true, or is asked for; else the executors that are there."""
-    waited = math.inf if memory.changed_at is None else now - memory.changed_at
-    lost = waited > max(RESYNC_S, RESYNC_LEADS * contract.planning.lead_s) and not _is_asked_for(memory)
-    return executors if memory.target is None or lost else memory.target
+    """That of the last decision while it can still come true; else of it what runs or is asked for.
 
-
-def _is_asked_for(memory: Memory) -> bool:
-    """Whether the agent follows: of one that was lost another comes, and what the cluster has no room for comes later.
-
-    To say anything else would call off what is under way. An agent that begins anew asks for less, one in another mode
-    for what it asked for before.
+    Of one that was lost another comes, and what the cluster has no room for comes later: to say less would call that
+    off. An agent that begins anew asks for what it was started with, one in another mode, or with narrower bounds, for
+    less than was decided.
     """
-    if memory.target is None or memory.executors is None or memory.pending is None:
-        return False
-    in_all = memory.target if memory.standing is None else memory.standing.executors  # with those for replays
-    return memory.target <= memory.executors + memory.pending <= max(memory.target, in_all)
+    waited = math.inf if memory.changed_at is None else now - memory.changed_at
+    if memory.target is not None and waited <= max(RESYNC_S, RESYNC_LEADS * contract.planning.lead_s):
+        return memory.target
+    asked = (memory.executors or 0) + (memory.pending or 0)
+    return max(executors, asked if memory.target is None else min(memory.target, asked))

@@ -280,20 +280,22 @@ def test_a_raise_stands_while_the_agent_asks_for_it_however_late_its_executors_c
 
 
 @pytest.mark.parametrize(
-    ("executors", "pending", "in_all", "target"),
+    ("executors", "pending", "decided", "target"),
     [
         (5, 0, 3, 5),  # the agent does not lower: it is frozen
         (2, 0, 3, 2),  # it has begun anew, and asks for those that are there
         (2, 1, 3, 3),
-        (3, 2, 5, 3),  # two more for replays are under way
-        (2, 3, 5, 3),
-        (2, 3, 4, 2),  # it asks for more than was decided
+        (3, 2, 3, 3),  # two more for replays are under way
+        (2, 3, 3, 3),  # or have just been given back
+        (3, 1, 6, 4),  # it may ask for four
+        (1, 4, None, 5),  # a new driver asks for those that it was started with
+        (3, None, 6, 3),
+        (3, None, None, 3),
     ],
 )
-def test_a_target_stands_as_long_as_the_agent_asks_for_what_was_decided(executors, pending, in_all, target):
+def test_a_target_that_did_not_come_true_becomes_what_of_it_runs_or_is_asked_for(executors, pending, decided, target):
     told = {**interval(executors=executors), "pending_executors": pending}
-    memory = with_interval(fresh(CONTRACT), told)
-    memory = replace(memory, target=3, changed_at=0.0, standing=Standing("j-1", 0.0, in_all, ""))
+    memory = replace(with_interval(fresh(CONTRACT), told), target=decided, changed_at=None if decided is None else 0.0)
     _, seen, _ = evaluate(memory, 100.0, CONTRACT, REACTIVE)
     assert seen.target == target
 
