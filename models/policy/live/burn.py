@@ -26,9 +26,9 @@ def fast_rate(error_budget: float) -> float:
 def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> str | None:
     """Say how fast the budget goes and what is in the way, if both windows are fast; else None.
 
-    Such as "the budget goes 12 times as fast as allowed: 2 executors asked for 9 s ago have not come". Told is the
-    first that holds of: executors for which the cluster has no room, executors that have not come, more arrives than
-    those there sustain, and records that take longer than the contract guesses; and that there may be no more
+    Such as "the budget goes 12 times as fast as allowed: for 9 s fewer executors run than are asked for, 2 of 4". Told
+    is the first that holds of: executors for which the cluster has no room, executors that are missing, more arrives
+    than those there sustain, and records that take longer than the contract guesses; and that there may be no more
     executors, where all there may be are there.
 
     Args:
@@ -45,7 +45,9 @@ def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> 
     slower, missing = seen.per_record_s / contract.planning.per_record_s, seen.target - seen.executors
     if seen.unmet is not None:
         cause = f"{seen.executors} executors are there, and the cluster has no room for more"
-    elif missing > 0:
+    elif seen.missing_s is not None:
+        cause = f"for {seen.missing_s:.0f} s fewer executors run than are asked for, {seen.executors} of {seen.target}"
+    elif missing > 0:  # as older logs say it, which do not know since when
         who, have = ("executor", "has") if missing == 1 else ("executors", "have")
         cause = f"{missing} {who} asked for {seen.since_change_s:.0f} s ago {have} not come"
     elif seen.arrival_rps > there:

@@ -68,6 +68,7 @@ def evaluate(
         return memory, None, None
     executors = memory.executors - _lent(memory, memory.executors, contract)
     target = _target(memory, executors, now, contract)
+    missing_at = None if executors >= target else now if memory.missing_at is None else memory.missing_at
     batches, batch_s = close_look(memory.batches, memory.lag_records)
     newest = memory.arrivals[-int(SMOOTH_S) :]
     arrival_rps = sum(newest) / len(newest)
@@ -100,15 +101,15 @@ def evaluate(
         unmet=memory.target if memory.no_room and (memory.target or 0) > executors else None,
         useful=most_of_use(memory, contract),
         down_delay_s=contract.planning.scale_down_delay_s, carried=_carried(memory, now, contract, policy),
-        rto_in_turns=True,
+        rto_in_turns=True, missing_s=None if missing_at is None else now - missing_at,
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
     memory = replace(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
         raised_at=now if made.executors > target else memory.raised_at, delay_s=seen.down_delay_s,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
-        account=memory.account.mark_read(), behind_at=behind_at,
-        no_room=seen.unmet is not None,
+        account=memory.account.mark_read(), behind_at=behind_at, no_room=seen.unmet is not None,
+        missing_at=None if executors >= made.executors else now if missing_at is None else missing_at,
     )  # fmt: skip
     return memory, seen, made
 
@@ -147,10 +148,10 @@ def with_clock_set_back(memory: Memory, now: float) -> Memory:
     if memory.looked_at is None or memory.looked_at <= now + SET_BACK_S:
         return memory
     held, standing = memory.forecast, memory.standing
-    noted = memory.changed_at, memory.raised_at, memory.behind_at
-    changed_at, raised_at, behind_at = (None if at is None else min(at, now) for at in noted)
+    names = ("changed_at", "raised_at", "behind_at", "missing_at")
+    noted = {name: at and min(at, now) for name in names for at in [getattr(memory, name)]}
     return replace(
-        memory, looked_at=None, changed_at=changed_at, raised_at=raised_at, behind_at=behind_at, policy="", carried={},
+        memory, **noted, looked_at=None, policy="", carried={},
         standing=standing and replace(standing, since=min(standing.since, now)),
         forecast=held and {**held, "wall_time": min(held["wall_time"], now)},
     )  # fmt: skip

@@ -49,6 +49,7 @@ class Memory:
         account: of the promise to the job's users.
         scatter: of the batches around `model` (`rate_spread`).
         replay: replays beside the job's live records, and the controller of their rate.
+        missing_at: since when fewer executors than asked for have run, if they do.
         behind_at, no_room: since when the job is behind, if it is; whether the cluster has no room for all of `target`.
         busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
@@ -88,6 +89,7 @@ class Memory:
     account: Account = field(default_factory=Account)
     scatter: float = FIRST_SCATTER
     replay: ReplayControl = field(default_factory=ReplayControl)
+    missing_at: float | None = None
     behind_at: float | None = None
     no_room: bool = False
     busiest: float | None = None

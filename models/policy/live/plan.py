@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from configs.contract import Contract
+from configs.planning import Planning
 from configs.policies import BLIND
 from models.policy.core import carried
 from models.policy.core.capacity import Floats
@@ -16,7 +17,7 @@ from models.policy.core.view import Memory, View
 from models.policy.live.burn import describe_burn
 from models.policy.live.catch_up import CatchUp, describe_catch_up, find_catch_up
 from models.policy.live.shortage import describe_shortage, find_shortage
-from models.policy.planners.turns import raise_in_turns
+from models.policy.planners.turns import TURN, raise_in_turns
 from models.policy.received.observation import Observation
 
 PLANNERS = ("reactive", "forecast")
@@ -122,7 +123,7 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         Why.COOLDOWN: f"last change {seen.since_change_s:.1f} s ago, cool-down {planning.cooldown_s:g} s",
         Why.CATCH_UP: "catching up, nothing is taken away",
         Why.DELAYED_DOWN: f"more was needed {delay}, or the last change is too new",
-        Why.TURN: "starts are made in turns, and the last one is too new for the next",
+        Why.TURN: f"starts are made in turns, and {_awaited(seen, planning)}",
     }
     limits = {
         Why.CEILING: f"ceiling {target}" if way == "up" else "",
@@ -148,6 +149,14 @@ def explain(policy: Policy, choice: Choice, contract: Contract, seen: Observatio
         *(said for flag, said in limits.items() if flag in why and said),
     ]
     return f"{_moved(target, seen)}: {'; '.join(parts)}", codes
+
+
+def _awaited(seen: Observation, planning: Planning) -> str:
+    """What the next turn waits for; older logs, which do not say what is missing, name the time alone."""
+    turn_s = TURN * planning.lead_s * max(seen.target - seen.executors, 1) ** planning.start_growth
+    if seen.missing_s is None or (seen.since_raise_s or 0.0) < turn_s:
+        return "the last one is too new for the next"
+    return f"those asked for have not come: for {seen.missing_s:.0f} s, {seen.executors} of {seen.target} have run"
 
 
 def _way(target: int, seen: Observation) -> str:

@@ -21,6 +21,7 @@ _SEEN = (
 _ADDED = (
     "lead_s", "late_s", "counted_s", "lead_growth", "burn", "behind_s", "scatter", "unmet", "busiest", "useful",
     "since_raise_s", "down_delay_s", "steady_rps", "rto_in_turns",
+    "missing_s",
 )  # fmt: skip
 
 
@@ -64,6 +65,7 @@ class Observation:
         down_delay_s: how long an executor is kept that nobody needs; None in older logs, whose contract has it.
         steady_rps: records/s that policies plan by (`arrival_rate`); None in older logs: `arrival_rps`.
         rto_in_turns: that those which an `rto` asks for start in turns; None in older logs, where all started at once.
+        missing_s: since fewer than `target` have run; None where as many run, and in older logs.
     """
 
     now_s: float
@@ -102,6 +104,7 @@ class Observation:
     down_delay_s: float | None = None
     steady_rps: float | None = None
     rto_in_turns: bool | None = None
+    missing_s: float | None = None
 
     def most(self, contract: Contract) -> int:
         """Return the most executors that may be asked for."""

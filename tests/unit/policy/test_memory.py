@@ -327,6 +327,32 @@ def test_a_raise_waits_for_the_last_raise_and_an_older_log_for_the_last_change()
     assert executors == 1 and "turn" in codes and "in turns" in reason
 
 
+def test_a_hold_says_since_when_executors_are_missing_and_that_a_turn_waits_for_these():
+    """One was preempted an hour after the last raise, which was "too new for the next" until it came again."""
+
+    def told(memory, wall, executors):
+        sample = {**interval(wall=wall, arrival=500, executors=executors, lag=5000), "pending_executors": 2 - executors}
+        memory, seen, made = evaluate(with_interval(memory, sample), wall, IN_TURNS, policy)
+        assert made.codes[0] == ("hold" if executors < 2 else "up")
+        inputs = {**seen.inputs(), "contract_hash": IN_TURNS.hash}
+        kept = recompute_decision({"inputs": inputs, "policy": "mpc"}, {IN_TURNS.hash: IN_TURNS})
+        assert kept == (made.executors, made.reason, made.codes)
+        del inputs["missing_s"]
+        _, old, _ = recompute_decision({"inputs": inputs, "policy": "mpc"}, {IN_TURNS.hash: IN_TURNS})
+        return memory, seen.missing_s, made.reason, old
+
+    policy = build("mpc", IN_TURNS)
+    memory = replace(with_interval(fresh(IN_TURNS), interval(executors=2)), target=2, changed_at=-3600, raised_at=-3600)
+    memory, missing_s, reason, old = told(memory, 100.0, 1)
+    assert missing_s == 0 and "have not come: for 0 s, 1 of 2 have run" in reason and "too new" in old
+    memory, missing_s, reason, _ = told(memory, 130.0, 1)
+    assert missing_s == 30 and "have not come: for 30 s, 1 of 2 have run" in reason and "too new" not in reason
+    raised, missing_s, reason, _ = told(memory, 131.0, 2)  # it has come, and the next one is asked for
+    assert missing_s is None and raised.missing_at == 131.0 and "not come" not in reason
+    _, missing_s, reason, _ = told(replace(memory, raised_at=125.0), 130.0, 1)
+    assert missing_s == 30 and "too new" in reason
+
+
 def log_of(policy_at, contract, seconds=120):
     """Two minutes of a job: every decision as it is logged, beside what was made."""
     memory, log = fresh(contract), []
