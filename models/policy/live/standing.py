@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 REMIND_S = 5.0
-"""Seconds after which a decision that the executors do not follow is sent to the agent again."""
+"""Seconds after which a decision that the agent has not carried out is sent to it again."""
 MOMENTARY = {"backlog", "cooldown", "catch_up", "delayed_down", "turn"}
 """Codes that change from second to second; holds that differ in them alone count as the same decision."""
 
@@ -44,7 +44,7 @@ def count_repeat(standing: Standing | None, now: float, codes: list[str], same: 
         now: epoch seconds of the evaluation.
         codes: its codes, at least one; only one that begins with "hold" can be a repeat.
         same: its text, to be equal to `standing.alike`.
-        reached: whether the executors are as decided, or nobody acts on decisions.
+        reached: whether the executors, or those that the agent asks for, are as decided, or nobody acts on decisions.
 
     Returns:
         A copy of the standing decision with one repeat more. None where the evaluation is to be written as a decision:

@@ -110,6 +110,14 @@ def test_a_decision_that_no_agent_has_followed_is_made_anew(mode, again):
     assert all(REMIND_S <= gap <= REMIND_S + 1 for gap in gaps)
 
 
+@pytest.mark.parametrize(("pending", "again"), [(1, 0), (0, 3), (2, 3)])
+def test_a_decision_that_the_agent_follows_is_not_written_again_however_late_its_executors_come(pending, again):
+    query = Query(Contract(job="orders", executors=Executors(max=2)))
+    for at in range(19):
+        query.second(at, arrival_rps=900.0, mode="act", pending_executors=pending if at else 0)
+    assert len(query.of("decisions")) == 2 + again
+
+
 def test_silence_is_one_hold_and_signs_of_life_go_on(query):
     query.second(0)
     for tick in range(1, 60):
