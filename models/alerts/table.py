@@ -100,7 +100,8 @@ ALERTS = (
         _when(Comparison(_BEAT, ">", SILENT_S, where=(("by", "autoscaler"),), age=True), _MEASURED, _BROKER),
         "{job}: for {value} nothing has been decided for it", "s",
         "See that `tidecast autoscale` runs on this broker and prefix, and that the job has a contract there. Then "
-        "`tidecast job show JOB` says what is in the way: metrics that are too old as they come, or two applications.",
+        "`tidecast job show JOB` says what is in the way: metrics that are too old as they come, an autoscaler without "
+        "room, or two applications.",
         for_s=30,
     ),
     Alert(

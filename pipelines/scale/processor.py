@@ -56,8 +56,8 @@ class Scaler:
 
         Decides if an interval of metrics is among the records, or to hold if the newest is older than the contract's
         `planning.metrics_age_s`. A decision that repeats the standing one is not sent; a heartbeat is, every BEAT_S
-        (7 s). A job without a contract gets one reject in UNKNOWN_S (600 s); metrics that are refused, or too old as
-        they come, get one a kind in 60 s.
+        (7 s). A job without a contract gets one reject in UNKNOWN_S (600 s); metrics that are refused, or too old,
+        get one a kind in 60 s.
 
         Args:
             memory: what is known of the job; None before its first record.

@@ -88,22 +88,30 @@ def reject_of(row: Mapping[str, Any], reason: object, now: float) -> Reject:
 def rejects_of_old(
     job: str, memory: Memory, rows: Iterable[Mapping[str, Any]], most_s: float, planned: float, now: float
 ) -> list[Reject]:
-    """Return a reject where the newest metrics were too old as they came: nothing is decided, though they come.
+    """Return a reject where the newest metrics are too old: nothing is decided, though they come.
+
+    Where they were so as they came, clocks are wrong, or the driver is late. Else the micro-batch took too long, which
+    is told from a job's second step on, once nothing was decided for UNSEEN_S (30 s): a single one may be slow.
 
     Args:
         job: name of the job.
         memory: with these metrics.
         rows: records of a micro-batch, with an interval of metrics among them.
         most_s: seconds up to which metrics are decided on.
-        planned: wall time, epoch seconds, at which the micro-batch was planned: what it took itself does not count.
+        planned: wall time, epoch seconds, at which the micro-batch was planned.
         now: wall time, epoch seconds.
     """
     age_s = planned - (memory.metric_at or planned)
-    if age_s <= most_s:
+    idle = memory.looked_at is None or now - memory.looked_at > UNSEEN_S
+    if age_s > most_s:
+        what = f"metrics of {job!r} are {age_s:.0f} s old as they arrive, and nothing is decided on them"
+        remedy = "if they stay so, set the clocks of both computers, or raise planning.metrics_age_s"
+    elif now - planned + age_s > most_s and idle and memory.beat_at is not None:
+        what = f"this autoscaler took {now - planned:.0f} s to come to {job!r}, and decides nothing on metrics so old"
+        remedy = "give it room, or raise planning.metrics_age_s"
+    else:
         return []
     *_, newest = (row for row in rows if row["topic"] == "metrics")
-    what = f"metrics of {job!r} are {age_s:.0f} s old as they arrive, and nothing is decided on them"
-    remedy = "if they stay so, set the clocks of both computers, or raise planning.metrics_age_s"
     return [reject_of(newest, f"{what}: {remedy}", now)]
 
 
