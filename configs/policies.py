@@ -23,7 +23,7 @@ PLANNED_BY: dict[str, tuple[str, ...]] = {
     "quantile": ("forecast",),
     "target_utilisation": ("schedule", *_PLANNERS),
     "scale_down_delay_s": (*_PLANNERS, "mpc", "dqn"),
-    "cooldown_s": _PLANNERS,
+    "cooldown_s": (*_PLANNERS, "mpc", "dqn"),
     "max_step_down": _PLANNERS,
 }
 """Policies that keep to a key of a contract's `planning`; those that are not here hold beside any policy, too."""

@@ -31,7 +31,7 @@ def check_contract(
 ) -> None:
     """Say what is wrong in contracts, line by line, or print what follows from one: paths, scales, boxes, ladder.
 
-    Keys of `planning` are told that the policy which is set does not keep to.
+    Of a single one, keys of `planning` are told that the policy which is set does not keep to.
 
     Of several contracts, or all, every problem is a line of its own, with file and line, and the status is 1 if there
     is one.

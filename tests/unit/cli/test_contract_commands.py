@@ -140,7 +140,8 @@ def test_what_is_wrong_is_told_with_its_line(tmp_path, section, told):
 
 def test_keys_that_the_set_policy_does_not_keep_to_are_told(tmp_path, monkeypatch):
     path = tmp_path / "a.yaml"
-    path.write_text("job: a\nplanning:\n  lead_s: 20\n  target_utilisation: 0.6\n  quantile: 0.9\n  cooldown_s: 1\n")
+    stated = "  lead_s: 20\n  target_utilisation: 0.6\n  quantile: 0.9\n  cooldown_s: 1\n  max_step_down: 2\n"
+    path.write_text(f"job: a\nplanning:\n{stated}")
 
     def told(policy):
         monkeypatch.setenv("TIDECAST_AUTOSCALER__POLICY", policy)
@@ -149,7 +150,7 @@ def test_keys_that_the_set_policy_does_not_keep_to_are_told(tmp_path, monkeypatc
     assert told("mpc") == [
         "planning.quantile (line 5): not kept by the policy mpc, but by forecast",
         "planning.target_utilisation (line 4): not kept by the policy mpc, but by schedule, reactive, forecast",
-        "planning.cooldown_s (line 6): not kept by the policy mpc, but by reactive, forecast",
+        "planning.max_step_down (line 7): not kept by the policy mpc, but by reactive, forecast",
     ]
     assert told("reactive") == ["planning.quantile (line 5): not kept by the policy reactive, but by forecast"]
     assert told("forecast") == []

@@ -155,7 +155,7 @@ def test_the_catalogue_is_light():
 
 
 OTHERS = {
-    "quantile": 0.7, "target_utilisation": 0.6, "scale_down_delay_s": 50.0, "cooldown_s": 1.0, "max_step_down": 3,
+    "quantile": 0.7, "target_utilisation": 0.6, "scale_down_delay_s": 50.0, "cooldown_s": 60.0, "max_step_down": 3,
 }  # fmt: skip
 
 
