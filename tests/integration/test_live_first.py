@@ -199,7 +199,7 @@ def test_newest_first_then_the_gaps_and_every_window_is_right_in_the_end(world, 
     kept = {group: n for group, n in shown.items() if group[1] < epoch.whole_from}
     assert {group: n for group, n in world.look().items() if group[1] < epoch.whole_from} == kept
 
-    # A further round fails: the gap is begun again, by nobody's order. The driver is killed after that.
+    # A further round fails: the gap is published again, by nobody's order. The driver is killed after that.
     wait_until(lambda: replays.poll() or len(rounds) > 2, "a further try", 300, 0.1)
     assert "failed" not in states(job, "gap-2") and any("is tried again" in one.reason for one in said(job, "gap-2"))
     replays.close()

@@ -103,13 +103,16 @@ class TableReplays:
             nothing.
 
         Raises:
-            Exception: as pyspark raises it; the replay can be started again.
+            Exception: as pyspark raises it; the replay can be started again, and a gap's publication be called again.
         """
         backfill = self.open.pop(order.id)
         try:
             why = self._publish_settled(backfill, order)
         except BaseException:
-            backfill.close()
+            if order.holds is None:
+                backfill.close()
+            else:
+                self._keep_open(order.id, backfill)
             raise
         if why:
             self._keep_open(order.id, backfill)

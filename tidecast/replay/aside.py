@@ -133,8 +133,16 @@ class MetReplay:
         query = self.query
         if query is not None:
             query.stop()
-        self.query, self.begun_s, self.compared, self.unsettled = None, None, None, (0.0, "")
+        self.query, self.begun_s, self.closing, self.compared, self.unsettled = None, None, None, None, (0.0, "")
         return query
+
+    def try_again(self, at: float, why: str) -> None:
+        """Have one that failed be met again at a time (seconds of a steady clock): from its publication, if that did."""
+        if self.closing is not None:  # it keeps its query: another one would wait for a rate, and has nothing to read
+            self.closing, self.unsettled = None, (at, why)
+        else:
+            self.end_query()
+            self.held = at, why
 
 
 def _context() -> Any:

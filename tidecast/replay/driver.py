@@ -174,10 +174,11 @@ class Replays:
         if closing.going_on:
             self._say(order, met.query, "read", None, met.unsettled[1])
             return
-        met.closing, met.unsettled = None, (0.0, "")
         if order.wanted == "cancel" and (closing.failed or closing.order.then == "compare"):
+            met.closing = None
             return  # the next poll cancels it
         text = closing.result() or ""
+        met.closing, met.unsettled = None, (0.0, "")
         if closing.order.then == "compare":
             met.compared = text
         elif text:
@@ -223,15 +224,14 @@ class Replays:
             raise
 
     def _fail(self, order: ReplayOrder, met: MetReplay, error: str) -> None:
-        """End it; a gap, which nobody has ordered and nobody would resume, is begun again after AGAIN_S."""
+        """End it; a gap, which nobody has ordered and nobody would resume, is tried again after AGAIN_S."""
         why = f"it failed and is tried again: {error}"
-        if met.held[1] != why:  # once, not with every try
+        if why not in (met.held[1], met.unsettled[1]):  # once, not with every try
             log.exception("%s: replay %s failed", self._job.name, order.id)
         if order.holds is None:
             self._end(order, "failed", error)
         else:
-            met.end_query()
-            met.held = time.monotonic() + AGAIN_S, why
+            met.try_again(time.monotonic() + AGAIN_S, why)
 
     def _end(self, order: ReplayOrder, state: str, reason: str) -> None:
         """Say how it ended; an order of a later time is met again, from the query's checkpoint."""

@@ -55,8 +55,9 @@ class Replayable:
             its end would end `spark.streams.awaitAnyTermination()` of the live query's. Where it, or `cancel`, raises a
             HeldElsewhereError it is called again some seconds later; by any other error the replay has failed.
         publish: called once all of the range is committed, to bring what the replay wrote into what readers see; may be
-            called again after a failure or a restart, and has to change nothing where it has done its work. It returns
-            why it has to be called again some seconds later, or "".
+            called again after a failure or a restart, and has to change nothing where it has done its work. That of a
+            gap is called again after a failure without another start. It returns why it has to be called again some
+            seconds later, or "".
         cancel: called after a cancelled replay's query has stopped, to remove what it wrote. It returns what stays all
             the same, and what to do, or "".
         compare: returns in words what a publication would change, and changes nothing; None: replays of this job cannot

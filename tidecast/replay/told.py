@@ -52,12 +52,13 @@ class ToldProgress:
         if order.schedule and (state in ("waiting", "running") or (state == "read" and not reason)):  # it is published
             measured["executors"] = order.executors_at(job.time.at(now))
             measured["executors_soon"] = order.executors_between(job.time.at(now), job.time.at(now + order.keep_s))
+        before, said_at = self._said.get(order.id, (None, 0.0))
+        known = before.done if before is not None and before.ordered_at == order.wall_time else 0
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
-            warm=warm, apart=order.apart, ordered_at=order.wall_time, **{"done": 0, "cost": order.cost, **measured},
+            warm=warm, apart=order.apart, ordered_at=order.wall_time, **{"done": known, "cost": order.cost, **measured},
         )  # fmt: skip
-        before, said_at = self._said.get(order.id, (None, 0.0))
         told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}
         same = before is not None and all(getattr(before, n) == value for n, value in told.items())
         if not same or time.monotonic() - said_at > SAY_S:

@@ -86,3 +86,24 @@ def test_an_agent_that_ends_lets_go_of_a_comparison_once_that_is_over(world, mon
     assert world.of.compare(order(then="compare")) == "9 of 50"
     assert seen == [[]], "another agent would write the same shadow table"
     assert (closed, list(world.of.open)) == ((["lease"], []) if ends else ([], ["fix"]))
+
+
+@pytest.mark.parametrize("holds", [None, 7])
+def test_a_gap_whose_publication_failed_is_published_again_without_a_start(world, monkeypatch, holds):
+    closed, answers = [], [OSError("no space left on device"), ""]
+
+    def settle(backfill, recompute, tolerance):
+        if answer := answers.pop(0):
+            raise answer
+        world.settled.append(backfill)
+
+    world.backfill.close = lambda: closed.append("lease")
+    world.live.says("1970-01-01T02:00:00.000Z")
+    monkeypatch.setattr(into, "settle", settle)
+    world.of.open["fix"] = world.backfill
+    with pytest.raises(OSError, match="no space left"):
+        world.of.publish(order(holds=holds))
+    assert (closed, list(world.of.open)) == ((["lease"], []) if holds is None else ([], ["fix"]))
+    if holds is not None:
+        assert world.of.publish(order(holds=holds)) == ""
+        assert world.settled == [world.backfill] and closed == ["lease"] and not world.of.open
