@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections import deque
+from collections import defaultdict, deque
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,7 +52,7 @@ class Commands:
         self._requested_mode: str | None = None
         self._rediscover_at = float("inf")
         self._ignored_executors: int | None = None
-        self._newest: dict[int, int] = {}  # offset of the newest decision, by partition
+        self._newest: defaultdict[int, int] = defaultdict(int)  # offset of the newest decision, by partition
         self._control_at: dict[str, tuple[int, float]] = {}  # partition and time of the newest word, by key
 
     def poll(self) -> None:
@@ -154,9 +154,12 @@ class Commands:
                     note_contact(job, now - beat.wall_time)
             elif topic == DECISIONS and key == job.name:
                 self._check_signature(record, key)
-                newest = self._newest.get(record.partition, 0)
-                self._newest[record.partition] = max(record.offset, newest)
-                self._follow_decision(decode_keyed(Decision, key, record.value, now), again=record.offset < newest)
+                decision = decode_keyed(Decision, key, record.value, now)
+                if now - decision.wall_time > job.limits.fresh_s and record.offset < self._newest[record.partition]:
+                    log.debug("%s: %s is read again: the broker has lost newer ones", job.name, decision.id)
+                    return
+                self._newest[record.partition] = record.offset  # what lies behind a fresh one is new
+                self._follow_decision(decision)
         except MessageError as error:
             log.warning("%s: a record on %s was rejected: %s", job.name, record.topic, error)
             if job.signing is not None and key == mode_key(job.name) and not self._control_read:
@@ -192,7 +195,7 @@ class Commands:
             if self._control_read:
                 apply_control_mode(job, control.mode)
 
-    def _follow_decision(self, decision: Decision, again: bool = False) -> None:
+    def _follow_decision(self, decision: Decision) -> None:
         job = self._job
         with job.lock:
             now = time.time()  # behind the lock: who had it may have waited minutes for Spark
@@ -212,9 +215,7 @@ class Commands:
             elif decision.mode != "act":
                 job.decide_nothing()
             outcomes = self._apply(decision, verdict.reason, now) if verdict.action == "apply" else []
-        if verdict.action == "refuse" and again and now - decision.wall_time > job.limits.fresh_s:
-            log.debug("%s: %s is read again: the broker has lost newer ones", job.name, decision.id)
-        elif verdict.action == "refuse":
+        if verdict.action == "refuse":
             log.warning("%s: %s refused: %s", job.name, decision.id, verdict.reason)
             if not repeated:  # what became of the first copy is its outcome
                 outcomes = [outcome(decision, "refused", verdict.reason, now, job.time, executors_before=current)]

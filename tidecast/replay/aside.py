@@ -137,7 +137,7 @@ class MetReplay:
         return query
 
     def try_again(self, at: float, why: str) -> None:
-        """Have one that failed be met again at a time (seconds of a steady clock): from its publication, if that did."""
+        """Have one that failed be met again at a time (seconds of a steady clock), from its publication if that did."""
         if self.closing is not None:  # it keeps its query: another one would wait for a rate, and has nothing to read
             self.closing, self.unsettled = None, (at, why)
         else:

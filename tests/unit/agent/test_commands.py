@@ -113,6 +113,11 @@ def wish(executors=3, id="d1", **fields):
     return replace(Decision(id, "orders", now, now, 1.0, "act", "test", executors, "why", [], {}, {}), **fields)
 
 
+def old(age_s, id, **fields):
+    at = time.time() - age_s
+    return wish(4, id, time=at, wall_time=at, **fields)
+
+
 def take(commands, message, key="orders", topic="decisions"):
     raw = message if isinstance(message, bytes) else encode(message)
     commands._handle(Record(topic, key.encode(), raw))
@@ -167,14 +172,25 @@ def test_decisions_that_are_read_again_after_the_broker_lost_newer_ones_are_not_
 
     read(700, wish(3, "d700"))
     for offset in range(3):
-        read(offset, wish(4, f"d{offset}", wall_time=time.time() - 60_000))
+        read(offset, old(60_000, f"d{offset}"))
     assert job.outbox.of(Outcome) == [] and "d1" not in caplog.text
     read(3, wish(9, "d3"))  # the topic may have been made anew, and what is on it be new
-    read(0, wish(4, "late", wall_time=time.time() - 60), partition=1)
+    read(0, old(60, "late"), partition=1)
+    read(4, old(60, "held up"))  # behind a new one
+    assert job.outbox.of(Reject) == []
     said = [(one.decision_id, one.reason.split(":")[0]) for one in job.outbox.of(Outcome)]
-    assert said == [("d3", "out of bounds"), ("late", "stale")]
-    read(4, wish(2, "d4"))
+    assert said == [("d3", "out of bounds"), ("late", "stale"), ("held up", "stale")]
+    read(5, wish(2, "d4"))
     assert job.actuator.calls == ["take over", "target 3", "target 2"]
+
+
+def test_nothing_of_a_decision_that_is_read_again_is_followed(job, commands):
+    modes.switch_mode(job, "act")
+    commands._handle(Record("decisions", b"orders", encode(wish(3, "d700", replay_rps=5.0)), 0, 700))
+    heard_at, seen = job.heard_at, job.seen
+    commands._handle(Record("decisions", b"orders", encode(old(60_000, "d0", mode="observe")), 0, 0))
+    assert job.replay_rps == 5.0, "what was only recommended a week ago withdraws nothing"
+    assert (job.heard_at, job.seen) == (heard_at, seen)
 
 
 def test_what_the_cluster_refuses_has_failed(job, commands):
