@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -18,6 +19,10 @@ POOL = "replay"
 first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
 WAIT_S = 5.0
 """How long a driver that ends waits for a publication; one that it cuts short is repeated by the next agent."""
+AGAIN_MOST_S = 600.0
+"""Longest wait before a gap that fails is tried again; one that did well for as long had failed for once."""
+TELL = 4
+"""Failures in a row from which on a gap that is tried again says that it has failed."""
 CANCEL_S = 0.25
 """Seconds between two cancellations of the Spark jobs of what is to end: it may have more than one."""
 
@@ -110,7 +115,8 @@ class MetReplay:
         closing: publishes or compares it, once all of it is read.
         compared: what a comparison came to, until it is to be published.
         unsettled: when (seconds of a steady clock) it is published again, and why; "": nothing is published yet.
-        held: until when (seconds of a steady clock) it is not met, and why.
+        held: until when (seconds of a steady clock) it is not met, and why, and the wall time of its order.
+        failures: of a gap, in a row.
         over: wall time of the order that has ended; a later one is met.
     """
 
@@ -120,7 +126,8 @@ class MetReplay:
     closing: Aside | None = None
     compared: str | None = None
     unsettled: tuple[float, str] = (0.0, "")
-    held: tuple[float, str] = (0.0, "")
+    held: tuple[float, str, float] = (0.0, "", 0.0)
+    failures: int = 0
     over: float = 0.0
 
     @property
@@ -136,13 +143,29 @@ class MetReplay:
         self.query, self.begun_s, self.closing, self.compared, self.unsettled = None, None, None, None, (0.0, "")
         return query
 
-    def try_again(self, at: float, why: str) -> None:
-        """Have one that failed be met again at a time (seconds of a steady clock), from its publication if that did."""
+    def hold(self, order: ReplayOrder, seconds: float, why: str) -> None:
+        """Have an order wait."""
+        self.held = time.monotonic() + seconds, why, order.wall_time
+
+    def waits(self, order: ReplayOrder) -> bool:
+        """Return whether an order is to wait; a newer one, as to cancel it, is met at once."""
+        return time.monotonic() < self.held[0] and order.wall_time <= self.held[2]
+
+    def try_again(self, order: ReplayOrder, error: str, first_s: float) -> None:
+        """Have a gap that failed be met again, from its publication if that did; after twice as long each time."""
+        now = time.monotonic()
+        self.failures = self.failures + 1 if now - max(self.held[0], self.unsettled[0]) < AGAIN_MOST_S else 1
+        after_s = min(first_s * 2 ** min(self.failures - 1, 10), AGAIN_MOST_S)
+        why = f"it failed and is tried again in {after_s:.0f} s: {error}"
         if self.closing is not None:  # it keeps its query: another one would wait for a rate, and has nothing to read
-            self.closing, self.unsettled = None, (at, why)
+            self.closing, self.unsettled = None, (now + after_s, why)
         else:
             self.end_query()
-            self.held = at, why
+            self.hold(order, after_s, why)
+
+    def state(self, usual: str) -> str:
+        """Return what is said of it while it waits: that it has failed where it does so again and again."""
+        return "failed" if self.failures >= TELL else usual
 
 
 def _context() -> Any:

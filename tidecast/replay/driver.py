@@ -26,7 +26,7 @@ log = logging.getLogger("tidecast")
 POLL_S = 0.25  # seconds between two polls
 AGAIN_S = 20.0
 """Seconds between two publications of a replay of whose range live may still tell windows, between two looks at whether
-another one has let go of it, and before a gap that failed is tried again."""
+another one has let go of it, and before a gap that failed is tried again for the first time."""
 _TOO_LATE = "it was published before it could be cancelled"
 
 
@@ -67,20 +67,20 @@ class Replays:
             return
         self._free = not self._reading() or self._pauses.may_begin()
         wanted = [one for one in live if one.wanted == "run" and self._job.mode != "observe"]
-        running = [one for one in wanted if not self._met[one.id].needs_no_rate]
+        running = [one for one in wanted if not (self._met[one.id].needs_no_rate or self._met[one.id].waits(one))]
         rates = rates_of(self._job, running, self._met)
         for order in live:
-            due, why = self._met[order.id].held
-            if time.monotonic() < due:
-                self._say(order, None, "waiting", None, why)
+            met = self._met[order.id]
+            if met.waits(order):
+                self._say(order, None, met.state("waiting"), None, met.held[1])
                 continue
             try:
                 if not self._ended.covers(order):
-                    self._meet(order, self._met[order.id], rates.get(order.id, 0.0))
+                    self._meet(order, met, rates.get(order.id, 0.0))
             except HeldElsewhereError as error:
-                self._met[order.id].held = time.monotonic() + AGAIN_S, f"{error}"
+                met.hold(order, AGAIN_S, f"{error}")
             except Exception as error:
-                self._fail(order, self._met[order.id], f"{error}"[:500])
+                self._fail(order, met, f"{error}"[:500])
         closing = any(met.closing for met in self._met.values())
         self._wait.hold(closing or any(self._met[order.id].query for order in running))
 
@@ -164,7 +164,8 @@ class Replays:
         due, why = met.unsettled
         if order.then == "publish":
             met.compared = None
-        self._say(order, met.query, "read" if met.compared is None else "compared", None, met.compared or why)
+        state = met.state("read") if why else "read"
+        self._say(order, met.query, state if met.compared is None else "compared", None, met.compared or why)
         act = replayable.publish if order.then == "publish" else replayable.compare
         if act is not None and met.compared is None and time.monotonic() >= due:
             met.closing = Aside(order, act, order.then)
@@ -178,7 +179,7 @@ class Replays:
             met.closing = None
             return  # the next poll cancels it
         text = closing.result() or ""
-        met.closing, met.unsettled = None, (0.0, "")
+        met.closing, met.unsettled, met.failures = None, (0.0, ""), 0
         if closing.order.then == "compare":
             met.compared = text
         elif text:
@@ -224,14 +225,12 @@ class Replays:
             raise
 
     def _fail(self, order: ReplayOrder, met: MetReplay, error: str) -> None:
-        """End it; a gap, which nobody has ordered and nobody would resume, is tried again after AGAIN_S."""
-        why = f"it failed and is tried again: {error}"
-        if why not in (met.held[1], met.unsettled[1]):  # once, not with every try
-            log.exception("%s: replay %s failed", self._job.name, order.id)
+        """End it; a gap, which nobody has ordered and nobody would resume, is tried again."""
+        log.exception("%s: replay %s failed", self._job.name, order.id)
         if order.holds is None:
             self._end(order, "failed", error)
         else:
-            met.try_again(time.monotonic() + AGAIN_S, why)
+            met.try_again(order, error, AGAIN_S)
 
     def _end(self, order: ReplayOrder, state: str, reason: str) -> None:
         """Say how it ended; an order of a later time is met again, from the query's checkpoint."""

@@ -156,7 +156,7 @@ def test_a_gap_that_failed_is_begun_again_after_a_while(queries, job, monkeypatc
     assert "failed" not in _states(job, "gap-1") and all(one.stopped for one in queries)
     assert tries["start"] == (1 if broken == "publish" else 2)
     (why,) = {one.reason for one in job.outbox.of(ReplayProgress) if one.reason}
-    assert why == "it failed and is tried again: no Kafka broker for us"
+    assert why == "it failed and is tried again in 0 s: no Kafka broker for us"
 
 
 def test_a_gap_whose_round_failed_is_published_again_without_a_rate(queries, job, monkeypatch):
@@ -179,8 +179,66 @@ def test_a_gap_whose_round_failed_is_published_again_without_a_rate(queries, job
     _poll_until(replays, job, "done", "gap-1")
     assert len(queries) == 1 and not answers
     said = [(one.state, one.reason, one.done) for one in job.outbox.of(ReplayProgress)]
-    assert ("read", "it failed and is tried again: away", 100) in said
+    assert ("read", "it failed and is tried again in 0 s: away", 100) in said
     assert [*dict.fromkeys(state for state, *_ in said)] == ["read", "done"]
+
+
+@pytest.mark.parametrize("broken", ["start", "publish"])
+def test_a_gap_that_fails_for_good_is_tried_again_ever_more_seldom_and_says_that_it_has_failed(
+    queries, job, monkeypatch, caplog, broken
+):  # fmt: skip
+    now, tries = [1000.0], []
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
+    job.heard_at = 0.0  # nobody decides
+
+    def fail(order):
+        tries.append(now[0])
+        raise OSError(f"stream [runId = {len(tries)}] ended")  # Spark says another one with each try
+
+    def start(order):
+        return fail(order) if broken == "start" else queries
+
+    job.orders["gap-1"] = _gap(most_rps=5.0, then="publish")
+    replays = Replays(job, Replayable(start, publish=fail))
+
+    def poll_at(at):
+        now[0], many = at, len(tries)
+        for _ in range(4):
+            replays.poll()
+            for query in queries:
+                query.over = True
+            while any(thread.name.endswith("publish-gap-1") for thread in threading.enumerate()):
+                time.sleep(0.001)
+        return len(tries) - many
+
+    due = 1000.0
+    poll_at(due)
+    for number, wait_s in enumerate([20, 40, 80, 160, 320, 600, 600], 1):
+        assert len(tries) == number and poll_at(due + wait_s - 1) == 0
+        said = [one for one in job.outbox.of(ReplayProgress) if one.id == "gap-1"][-1]
+        assert said.reason == f"it failed and is tried again in {wait_s} s: stream [runId = {number}] ended"
+        assert said.state == ("failed" if number >= 4 else "waiting" if broken == "start" else "read")
+        due += wait_s
+        poll_at(due)
+    assert tries == [1000.0, 1020, 1060, 1140, 1300, 1620, 2220, 2820]
+    assert sum("gap-1 failed" in one.message for one in caplog.records) == 8
+    job.orders["gap-1"] = _gap(wanted="cancel", wall_time=time.time() + 1)
+    replays.poll()
+    assert replays.states()["gap-1"] == "cancelled", "a newer order is met at once"
+
+
+def test_a_gap_that_waits_after_a_failure_has_no_part_of_the_rate(queries, job):
+    job.orders |= {"gap-1": _gap(), "fix": _order()}
+    job.replay_rps, job.heard_at = 10.0, time.monotonic()
+    replays = Replays(job, Replayable(lambda order: queries))
+    for _ in range(2):
+        replays.poll()
+    gap, fix = queries
+    assert (gap.rates[-1], fix.rates[-1]) == (5.0, 5.0)
+    gap.fails = "no Kafka broker for us"
+    for _ in range(2):
+        replays.poll()
+    assert fix.rates[-1] == 10.0
 
 
 def test_a_gap_that_is_begun_again_says_how_far_it_had_come(queries, job):
