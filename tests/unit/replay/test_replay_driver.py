@@ -10,7 +10,7 @@ from tests.fakes.driver import job as new_job
 from tests.fakes.noted_query import NotedQuery
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.orders import ReplayOrder, ReplayProgress
-from tidecast.replay import driver, rates
+from tidecast.replay import aside, driver, rates
 from tidecast.replay.driver import Replays
 from tidecast.replay.replayable import Replayable
 
@@ -188,8 +188,9 @@ def test_a_gap_that_fails_for_good_is_tried_again_ever_more_seldom_and_says_that
     queries, job, monkeypatch, caplog, broken
 ):  # fmt: skip
     now, tries = [1000.0], []
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    job.heard_at = 0.0  # nobody decides
+    for module in (aside, driver):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
+    job.heard_at = float("-inf")  # nobody decides
 
     def fail(order):
         tries.append(now[0])
