@@ -17,6 +17,9 @@ class NotedQuery:
     def admit(self, rps, may_begin=True, live_s=0.0):
         self.rates.append(rps)
 
+    def pause(self):
+        self.rates.append(0.0)
+
     def measured(self):
         return {"done": 100 if self.over else 10}
 

@@ -202,7 +202,7 @@ class Replays:
         if not self._apart:
             order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
             for query in [one.query for one in self._met.values() if one.query and not one.needs_no_rate]:
-                query.admit(0.0)  # nobody paces it until this one is started
+                query.pause()  # nobody paces it until this one is started
         self._take(order, met, replayable.start(order))
 
     def _await_start(self, order: ReplayOrder, met: MetReplay, starting: Aside) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import math
 import time
 from typing import Any
@@ -15,6 +16,8 @@ from tidecast.spark.admission import Admission
 from tidecast.spark.cluster import Cluster
 from tidecast.spark.progress import Batch, ProgressReader
 from tidecast.spark.sensors import Partition
+
+log = logging.getLogger("tidecast")
 
 READING = "Processing new data"
 """How Spark says in a query's status that a batch is run that reads records."""
@@ -121,6 +124,15 @@ class ReplayQuery:
         if rows != self._admitted:
             self._admission.admit(rows, self._unit if self._staged else None)
             self._admitted = rows
+
+    def pause(self) -> None:
+        """Let it begin no batch until `admit` is called again; where that fails, its own next turn tells of it."""
+        try:
+            if self._admission.sources():
+                self._admission.admit(0, self._unit if self._staged else None)
+                self._admitted = 0
+        except Exception as error:
+            log.warning("%s: replay %s cannot be paused: %s", self._order.job, self._order.id, error)
 
     @property
     def served_rps(self) -> float | None:

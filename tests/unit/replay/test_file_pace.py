@@ -75,6 +75,30 @@ def test_what_a_small_batch_took_is_left_to_live_records_before_the_next_one(mon
         assert told.admitted[-1] == files
 
 
+def test_one_that_is_paused_while_another_is_started_keeps_its_rate_and_what_live_batches_take(monkeypatch):
+    """Ten seconds of 100 records/s, and the eight that it waited, are nine files."""
+    told = Batches(monkeypatch)
+    told.query._pace = Pace(4_000, 0.1, fixed_s=0.1)
+    told.query.admit(100.0, may_begin=False, live_s=3.0)
+    told.now += 1.0
+    told.query.pause()
+    assert told.admitted[-1] == 0 and (told.query._live_s, told.query._rps) == (3.0, 100.0)
+    told.now += 7.0
+    told.query.admit(100.0)
+    assert told.admitted[-1] == 9
+
+
+def test_one_that_cannot_be_paused_ends_no_other_that_is_started(monkeypatch, caplog):
+    told = Batches(monkeypatch)
+
+    def refuses(rows, per_file):
+        raise AdmissionError("its source is gone")
+
+    told.query._admission.admit = refuses
+    told.query.pause()
+    assert "replay fix cannot be paused: its source is gone" in caplog.text
+
+
 def test_a_file_that_is_more_than_the_rate_allows_is_followed_by_a_pause(monkeypatch):
     told = Batches(monkeypatch)
     told.query.admit(50.0)

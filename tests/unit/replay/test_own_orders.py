@@ -31,6 +31,9 @@ class ReadQuery:
     def admit(self, rps):
         pass
 
+    def pause(self):
+        pass
+
     def measured(self):
         return {"done": 100}
 
