@@ -26,7 +26,8 @@ _COMMON: dict[str, Any] = {"reconnect_backoff_ms": 100, "reconnect_backoff_max_m
 def producer(bootstrap: str, security: Mapping[str, Any] | None = None, **options: Any) -> KafkaProducer:
     """Connect a KafkaProducer: acks from all replicas, gzip, and retries for two minutes of broker outage.
 
-    Each record is sent by itself, at once (no linger), in order; where an acknowledgement gets lost one may come twice.
+    Records are sent at once (no linger), in order, those that come while an acknowledgement is awaited together; where
+    one gets lost they may come twice.
     `options` are further ones of kafka-python; they win.
 
     Raises:

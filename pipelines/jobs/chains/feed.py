@@ -73,7 +73,7 @@ class ChainFeed(Generic[R]):
 
     def _run(self) -> None:
         try:
-            with closing(Publisher(self._kafka)) as publisher:
+            with closing(Publisher(self._kafka, enable_idempotence=True)) as publisher:  # each counts, once
                 self._send(publisher)
         except Exception as error:
             self._failure = error

@@ -89,7 +89,7 @@ class TopicReplays:
         return summarise(self._differences(order), self.window).text()
 
     def publish(self, order: ReplayOrder) -> str:
-        """Send the records that differ, each once; then remove the replay's files.
+        """Send the records that differ; then remove the replay's files.
 
         Returns:
             Why it has to wait, where live records may still change windows of the range; else nothing.
@@ -199,10 +199,11 @@ def replay_into_topic(
     """Return how ranges of a job are read again so that their results correct the records of its live query, exactly.
 
     The live query writes a record under one key per window, of which the last one holds. A replay keeps its results in
-    files beside its checkpoint; once the range is read, those that differ from the newest records are sent, each once:
-    a reader sees a window go from old to corrected. A replay that was killed goes on where it was, one that is
-    cancelled before it sends leaves nothing behind, and a repeated one changes nothing. Only windows that live records
-    change no more are taken: the range has to end by the live query's watermark.
+    files beside its checkpoint; once the range is read, those that differ from the newest records are sent: a reader
+    sees a window go from old to corrected. One whose acknowledgement is lost may be there twice, alike. A replay that
+    was killed goes on where it was, one that is cancelled before it sends leaves nothing behind, and a repeated one
+    changes nothing. Only windows that live records change no more are taken: the range has to end by the live query's
+    watermark.
 
     Args:
         spark: the live query's session; it needs no Delta. Replays run in a session of their own with its settings.

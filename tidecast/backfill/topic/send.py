@@ -1,4 +1,4 @@
-"""Corrected records, sent to their topic by the driver: each once, acknowledged."""
+"""Corrected records, sent to their topic by the driver, acknowledged; where that gets lost one may come twice."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class LiveProducer:
     """Sends warming records from the start on, and a load's records and messages from `begin` on."""
 
     def __init__(self, kafka: Kafka, warm_rps: float) -> None:
-        self._publisher, self._over = Publisher(kafka, linger_ms=LINGER_MS), threading.Event()
+        self._publisher, self._over = _publisher(kafka), threading.Event()
         self._warm_rps = warm_rps
         self._load: tuple[float, LiveRecords, list[Due]] | None = None
         self._stamp_s: Floats | None = None
@@ -137,7 +137,7 @@ def fill_range(kafka: Kafka, records: int, seed: int) -> tuple[dict[str, int], d
     """
     before = topic_offsets(kafka, "events")
     keys = np.random.default_rng(seed).integers(KEYS, size=records).tolist()
-    publisher = Publisher(kafka, linger_ms=LINGER_MS)
+    publisher = _publisher(kafka)
     try:
         for number, key in enumerate(keys):
             publisher.send_bytes("events", name_of(key), NEW, partition=number % PARTITIONS)
@@ -146,6 +146,11 @@ def fill_range(kafka: Kafka, records: int, seed: int) -> tuple[dict[str, int], d
     after = topic_offsets(kafka, "events")
     first, past = ({str(part): ends[1] for part, ends in places.items()} for places in (before, after))
     return first, past
+
+
+def _publisher(kafka: Kafka) -> Publisher:
+    """Idempotent: records are counted, and one that came twice would be one too many."""
+    return Publisher(kafka, linger_ms=LINGER_MS, enable_idempotence=True)
 
 
 def forecast_messages(job: str, issued: IssuedForecasts, began: float, seconds: float) -> list[Due]:

@@ -90,7 +90,8 @@ class TeamFeed:
         Raises:
             BrokerError: the broker does not answer.
         """
-        self._publisher, self._over = Publisher(kafka, linger_ms=LINGER_MS), threading.Event()
+        self._publisher = Publisher(kafka, linger_ms=LINGER_MS, enable_idempotence=True)  # each record counts, once
+        self._over = threading.Event()
         self._jobs = {job: _JobFeed(self._publisher, job, load, kafka.event_partitions) for job, load in loads.items()}
         self._began: float | None = None
         self._failure: Exception | None = None
