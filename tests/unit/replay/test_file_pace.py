@@ -9,7 +9,7 @@ import pytest
 from tidecast.orders import ReplayOrder
 from tidecast.replay.pace import Balance, Pace, Reached, rows_per_batch
 from tidecast.replay.pauses import LONGEST_S, Patience
-from tidecast.replay.query import ReplayQuery
+from tidecast.replay.query import READING, ReplayQuery
 from tidecast.replay.staged import LEAST_ROWS, MOST_FILES, rows_at_once
 from tidecast.spark.admission import Admission, AdmissionError
 
@@ -125,6 +125,34 @@ def test_while_a_batch_is_read_the_next_one_is_not_admitted(monkeypatch):
     told.query._reading = False
     told.query.admit(1_000.0)
     assert told.admitted == [1, 0, 1]
+
+
+class EndingBatch:
+    """A Spark query, and what reads its reports: its batch ends while they are read, which have nothing of it yet."""
+
+    isActive = True
+
+    def __init__(self):
+        self.status = {"message": READING}
+
+    def new_batches(self):
+        self.status = {"message": "Waiting for next trigger"}
+        return []
+
+    def committed(self):
+        return {}
+
+
+def test_beside_a_batch_that_ends_while_it_is_looked_for_no_further_one_is_admitted_before_it_is_counted(monkeypatch):
+    told = Batches(monkeypatch)
+    ending = EndingBatch()
+    told.query.__dict__.update(newest=None, _committed={}, _query=ending, _reader=ending)
+    admitted = []
+    for _ in range(2):
+        assert not told.query.poll()
+        told.query.admit(1_000.0)
+        admitted.append(told.admitted[-1])
+    assert admitted == [0, 1]
 
 
 @pytest.mark.parametrize(("apart", "files"), [(None, 7), ("batch", 5)])

@@ -101,6 +101,20 @@ def test_while_one_replay_is_started_no_other_reads_on_without_being_paced(queri
     assert at_start == [[], [0.0]] and [query.rates[-1] for query in queries] == [5.0, 7.0]
 
 
+def test_one_whose_limit_cannot_be_set_keeps_no_other_from_its_start(queries, job):
+    def refuses(rps, may_begin=True, live_s=0.0):
+        raise RuntimeError("its source is gone")
+
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(lambda order: queries))
+    replays.poll()
+    queries[0].admit = refuses
+    job.orders = {"other": _order("other", most_rps=7.0)} | job.orders  # whose turn is first
+    for _ in range(2):
+        replays.poll()
+    assert _states(job) == ["failed"] and _states(job, "other") == ["running"]
+
+
 def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job):
     def start(order):
         if order.id == "broken":
