@@ -49,6 +49,7 @@ class Outbox:
         self._silent_since: float | None = None  # when the first message since the last acknowledgement was sent
         self._looked_at = float("-inf")
         self._lock = threading.RLock()  # of what follows: the producer's thread says what became of messages
+        self._came = threading.Condition(self._lock)  # that a message waits
         self._flying: Counter[str] = Counter()  # by topic, what the producer has
         self._lost: Counter[str] = Counter()  # by topic, since the last acknowledgement of it
         self._newest: dict[str, Entry] = {}  # by key, of the messages to CONTROL that were not acknowledged
@@ -94,6 +95,7 @@ class Outbox:
                     waiting.append(oldest)
                 else:
                     self._count_lost(oldest[0], f"{KEPT} newer ones wait")
+        self._came.notify()
 
     def send_next(self, wait_s: float = 0.2) -> bool:
         """Hand the oldest queued message to the Kafka producer; waits up to `wait_s` seconds for one.
@@ -121,26 +123,29 @@ class Outbox:
         if self._is_away():
             time.sleep(wait_s)
             return False
-        try:
-            message = self._next or self._queue.get(timeout=wait_s)
-        except queue.Empty:
-            return False
-        self._next, (topic, key, value) = None, message
+        with self._came:
+            if not self._next and self._queue.empty():
+                self._came.wait(wait_s)
+            try:
+                message = self._next or self._queue.get_nowait()
+            except queue.Empty:
+                return False
+            self._next, (topic, key, value) = None, message
+            self._flying[topic] += 1
         if self._silent_since is None:
             self._silent_since = time.monotonic()
-        with self._lock:
-            self._flying[topic] += 1
         try:
             future = self._producer.send(
                 self._prefix + topic, key=key.encode(), value=value, headers=self._headers(topic, key, value)
             )
         except KafkaError as error:
+            kept = isinstance(error, KafkaTimeoutError) and connection_fault(self._address)
             with self._lock:
                 self._flying[topic] -= 1
-            if isinstance(error, KafkaTimeoutError) and connection_fault(self._address):
-                self._next = message
-            else:
-                self._give_up(message, error)
+                if kept:
+                    self._next = message
+                else:
+                    self._give_up(message, error)
             raise
         future.add_errback(self._take_refusal, message)
         future.add_callback(self._take_acknowledgement, message)
@@ -211,7 +216,7 @@ class Outbox:
     def _take_refusal(self, message: Entry, error: BaseException) -> None:
         with self._lock:
             self._flying[message[0]] -= 1
-        self._give_up(message, error)
+            self._give_up(message, error)
 
     def _give_up(self, message: Entry, error: BaseException) -> None:
         """Count a message as lost, or queue it again if nothing else says what it says."""

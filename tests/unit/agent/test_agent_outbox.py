@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import queue
 import socket
+import threading
 import time
 
 import pytest
 from kafka.errors import KafkaTimeoutError, TopicAuthorizationFailedError
 
 from tests.fakes.clock import clock_with
+from tests.fakes.waiting import PATIENCE_S
 from tidecast.connection import outbox
 from tidecast.messages import Control
 
@@ -175,6 +178,45 @@ def test_it_says_whether_anything_is_not_acknowledged_yet(producer, moment, faul
     with pytest.raises(KafkaTimeoutError):
         box.send_next(0)
     assert box.waiting
+
+
+class LookedInto(queue.Queue):
+    """A queue beside which another thread looks whether the outbox waits for anything, when a message was taken."""
+
+    def get(self, *given, **named):
+        taken = super().get(*given, **named)
+        look = threading.Thread(target=lambda: self.told.append(self.box.waiting))
+        look.start()
+        look.join(0.2)  # where it has to wait for the outbox it looks later
+        self.looks.append(look)
+        return taken
+
+
+def test_a_message_waits_also_while_it_goes_from_hand_to_hand(producer, moment, monkeypatch):
+    box, told, looks = outbox.Outbox("127.0.0.1:1", {}, "test"), [], []
+    box._queue = LookedInto()
+    box._queue.box, box._queue.told, box._queue.looks = box, told, looks
+
+    def ask(address):
+        told.append(box.waiting)
+        return "no connection"
+
+    monkeypatch.setattr(outbox, "connection_fault", ask)
+    box.enqueue("metrics", "orders", Control("orders", time.time()))
+    with pytest.raises(KafkaTimeoutError):  # no topic is known
+        box.send_next(0)
+    for look in looks:
+        look.join()
+    assert told == [True, True] and box.waiting
+
+
+def test_a_message_that_comes_while_one_is_waited_for_is_sent_at_once(producer):
+    box, producer.knows_topics = outbox.Outbox("127.0.0.1:1", {}, "test"), True
+    sends = threading.Thread(target=box.send_next, args=(PATIENCE_S,))
+    sends.start()
+    box.enqueue("metrics", "orders", Control("orders", time.time()))
+    sends.join(PATIENCE_S / 2)
+    assert not sends.is_alive() and producer.taken == [("metrics", b"orders")]
 
 
 def test_in_an_outage_messages_wait_in_the_queue_and_go_out_in_order_after_it(producer, moment, fault, caplog):
