@@ -125,18 +125,21 @@ def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition,
     assert results() == [("a", 2, [(10,)])]
 
 
+@pytest.mark.parametrize("of_one_driver", [False, True])
 def test_a_checkpoint_that_is_older_than_its_table_is_refused_and_one_that_repeats_a_batch_is_not(
-    one_partition, tmp_path
+    one_partition, tmp_path, of_one_driver
 ):
+    """In one driver the query is started again with the sink that it had."""
     spark, table, source, checkpoint = one_partition, tmp_path / "sums", tmp_path / "orders", tmp_path / "checkpoint"
     source.mkdir()
+    kept = MergeSink(str(table), ["shop"])
 
-    def run(count, epoch=0):
+    def run(count):
         """Add a file, a micro-batch of its own, and read what was not read yet."""
         (source / f"{count}.json").write_text(json.dumps({"shop": f"s{count}"}))
         stream = spark.readStream.schema("shop string").option("maxFilesPerTrigger", 1).json(str(source))
         rows = stream.selectExpr("shop", "0L AS _window_start", f"{HOUR}L AS _window_end", "1L AS orders")
-        writer = rows.writeStream.foreachBatch(MergeSink(str(table), ["shop"], epoch=epoch))
+        writer = rows.writeStream.foreachBatch(kept if of_one_driver else MergeSink(str(table), ["shop"]))
         query = writer.option("checkpointLocation", str(checkpoint)).trigger(availableNow=True).start()
         assert query.awaitTermination(300)
 

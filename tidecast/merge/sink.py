@@ -61,8 +61,10 @@ class MergeSink:
         version = version_of(self.epoch, batch_id)
         rows = results(batch, self.keys)
         query = rows.sparkSession.sparkContext.getLocalProperty(_QUERY) or ""
-        if self._form is None or query != self._query:  # a driver may start the next query with the same sink
+        if query != self._query:  # a driver may start the next query with the same sink
             self._newest = None
+        older = self._newest is not None and version < self._newest  # or this one again, from a checkpoint of before
+        if self._form is None or query != self._query or older:
             self._form, self._query = retried(lambda: self._begin(rows, batch_id), self.attempts), query
         check_values(self._form, rows.schema)
         # Only what was told before this sink was made, or failed in it, can be there already.
