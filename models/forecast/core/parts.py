@@ -5,6 +5,9 @@ Job time is not wall time (a trace of years ago may be replayed today), so times
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterable, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,8 +26,8 @@ _USUAL = 0.1  # of the longest run between pauses: one that covers as much is us
 
 FEW, BEYOND = 10, 1e4
 """Fewer steps than `FEW` with a load of over `BEYOND` times that of all others come from a wrong count."""
-JUDGED_BY = 2_880
-"""Steps, the newest among them, by which the newest is judged where they come one by one."""
+LATELY = FEW**2
+"""Steps, the newest among them, that tell what is usual where they come one by one; without a load nothing is."""
 
 
 def select_miscounted(values: Floats) -> NDArray[np.bool_]:
@@ -43,22 +46,51 @@ def select_miscounted(values: Floats) -> NDArray[np.bool_]:
     return found
 
 
-def select_miscounted_since(values: Floats, first: int) -> NDArray[np.bool_]:
-    """Tell which loads from index `first` on were miscounted by what was known when each was the newest.
+def select_lone(values: Floats, apart: int) -> NDArray[np.bool_]:
+    """Tell which loads `select_miscounted` finds without another one near it at least `apart` steps before or after.
 
-    Args:
-        values: (N,) records/s, NaN where missing.
-        first: between 0 and N; those before it are only judged by.
-
-    Returns:
-        (N - first,) whether `select_miscounted` finds a load among the `JUDGED_BY` (2,880) that end with it.
+    Loads are near where the higher is at most `BEYOND` times the other. A burst that comes back is a job's own, though
+    the few steps that a server keeps hold less than ten of them.
     """
-    found = np.zeros(len(values) - first, dtype=bool)
-    least = values[values > 0].min(initial=np.inf)
-    for i in np.flatnonzero(values[first:] > BEYOND * least).tolist():
-        end = first + i + 1
-        found[i] = select_miscounted(values[max(end - JUDGED_BY, 0) : end])[-1]
-    return found
+    lone = select_miscounted(values)
+    found = np.flatnonzero(lone)
+    for i in found:
+        lone[i] = not any(abs(i - j) >= apart and values[i] <= BEYOND * values[j] for j in found)
+    return lone
+
+
+def is_doubted(values: Floats) -> bool:
+    """Return whether the last load is above `BEYOND` times the tenth highest of the newest `LATELY` (100), if not 0."""
+    return bool(select_miscounted(values[-LATELY:])[-1])
+
+
+def select_highest(loads: Iterable[tuple[int, float]], since: int) -> list[tuple[int, float]]:
+    """Keep of (step, load), rising, those since a step that fewer than `FEW` (ten) later ones equal or exceed.
+
+    What is kept and the next load give the same as all loads and the next one would.
+    """
+    kept, later = list[tuple[int, float]](), list[float]()  # the highest of the later ones, as a heap
+    for step, load in reversed([*loads]):
+        if step < since:
+            break
+        if len(later) < FEW:
+            heapq.heappush(later, load)
+        elif load > later[0]:
+            heapq.heapreplace(later, load)
+        else:
+            continue
+        kept.append((step, load))
+    return kept[::-1]
+
+
+def is_lone(highest: Sequence[tuple[int, float]], apart: int) -> bool:
+    """Return whether the last of `select_highest` is near fewer than `FEW`, itself among them, all since `apart` steps.
+
+    It must be `is_doubted`, so that there are enough others.
+    """
+    step, load = highest[-1]
+    near = [at for at, other in highest if load <= BEYOND * other]
+    return len(near) < FEW and near[0] > step - apart
 
 
 def select_parts(steps: NDArray[np.int64], weights: Floats, step_s: float) -> NDArray[np.bool_]:

@@ -16,7 +16,7 @@ from models.forecast.core.series import SeriesError
 from models.forecast.online import Online, OnlineError
 from pipelines.serve.step.deployments import Deployment, deployment_at
 from pipelines.serve.step.forecasts import ForecastContext, build_message
-from pipelines.serve.step.kept import KeptWindows
+from pipelines.serve.step.kept import JudgedWindows, KeptWindows
 from pipelines.serve.step.server_context import ServerContext
 from pipelines.serve.step.windower import OpenWindow, SampleEffect, Window, add_sample
 from pipelines.serve.step.windows import FEWEST, warmed_steps
@@ -51,6 +51,7 @@ class ServedJob:
         standing: epoch and wall time of the newest forecast that was sent; None before one.
         last_heartbeat: wall time, epoch seconds.
         unsaved: (window index, records/s) put in the transaction that is still open.
+        judged: what tells which of its windows were miscounted.
     """
 
     job: str
@@ -68,6 +69,7 @@ class ServedJob:
     standing: tuple[int, float] | None = None
     last_heartbeat: float = -math.inf
     unsaved: list[tuple[int, float]] = field(default_factory=list)
+    judged: JudgedWindows = field(default_factory=JudgedWindows)
 
     @property
     def step_s(self) -> float:
@@ -185,10 +187,8 @@ class ServedJob:
         self.streak = streak_after(self.streak, missing)
         self.first = window.window_index if self.first is None else self.first
         self.newest, self.rate = window.window_index, None
-        self.unsaved.append((window.window_index, window.rate))
-        self.rate = self.kept.counted_rate(self.newest)
-        if self.rate is None:
-            log.warning("serving %s: %.3g records/s count as missing, far above its others", self.job, window.rate)
+        self.unsaved.append((self.newest, window.rate))
+        self.rate = self.judged.counted_rate(self.kept, self.newest, window.rate)
         if self.model is None:
             return
         if anew:
