@@ -79,7 +79,7 @@ def build_record(issued: Forecast | None, reason: str, streak: Streak, deploymen
     """
     text = b"" if issued is None else encode_forecast(issued)
     model = deployment.number, deployment.model_version, deployment.digests
-    return ForecastValue(*model, streak.imputed, streak.row - 1, streak.doubted, reason, text)
+    return ForecastValue(*model, streak.imputed, max(streak.row - 1, 0), streak.doubted, reason, text)
 
 
 def encode_forecast(issued: Forecast) -> bytes:

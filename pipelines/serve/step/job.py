@@ -184,11 +184,11 @@ class ServedJob:
     def _add_window(self, window: Window) -> None:
         missing = 0 if self.newest is None else window.window_index - self.newest - 1
         anew = self.newest is None or missing > FEWEST  # to step over more would keep other jobs waiting
-        self.streak = streak_after(self.streak, missing)
         self.first = window.window_index if self.first is None else self.first
         self.newest, self.rate = window.window_index, None
         self.unsaved.append((self.newest, window.rate))
         self.rate = self.judged.counted_rate(self.kept, self.newest, window.rate)
+        self.streak = streak_after(self.streak, missing, counted=self.rate is not None)
         if self.model is None:
             return
         if anew:

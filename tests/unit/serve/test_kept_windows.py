@@ -38,11 +38,12 @@ def forecast_of(values):
 
 
 def put(core, rates, first):
-    """Put whole windows, and return the newest one's forecast message."""
+    """Put whole windows, and return the newest one's forecast message; None without one."""
     for i, rate in enumerate(rates):
         core.process([IncomingSample(raw(JOB, first + i, rate))], NOW)
     record = core.store.get(forecast_key(JOB, STEP))
-    return None if record is None else json.loads(decode_value(ForecastValue, record.value).message)
+    message = b"" if record is None else decode_value(ForecastValue, record.value).message
+    return json.loads(message) if message else None
 
 
 def test_a_miscounted_window_moves_no_forecast_and_nobody_hears_of_its_load(store, caplog):
@@ -62,10 +63,25 @@ def test_a_server_that_starts_again_counts_as_it_did_and_a_load_that_lasts_is_be
     swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Blend(TASK))))
     put(core, [WRONG] * 9, BEGIN + 40)
     assert Core(store, STEP, {JOB}, epoch=8).job(JOB).rate is None
-    made = put(core, [WRONG], BEGIN + 49)
+    made = put(core, [WRONG] * 4, BEGIN + 49)  # of the first three no forecast is made: nine before were filled
     assert made["last_rps"] == WRONG and made["quantiles"][0][-1] > 1e6
     again = Core(store, STEP, {JOB}, epoch=8).job(JOB)
     assert again.rate == WRONG
+
+
+def test_more_than_three_miscounted_windows_silence_a_job_as_missing_ones_do(store):
+    core = Core(store, STEP, {JOB}, epoch=7)
+    put(core, LOADS, BEGIN)
+    swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Blend(TASK))))
+    said = []
+    for later, rate in enumerate([*[WRONG] * 5, *[110.0] * 4]):
+        if later == 4:
+            core = Core(store, STEP, {JOB}, epoch=8)
+        core.process([IncomingSample(raw(JOB, BEGIN + 40 + later, rate))], NOW)
+        value = decode_value(ForecastValue, store.get(forecast_key(JOB, STEP)).value)
+        said.append((value.reason, value.imputed, value.since_gap))
+    doubted = [("doubted", 4, 0), ("doubted", 5, 0), *(("doubted", 5, since) for since in range(3))]
+    assert said == [("", 1, 0), ("", 2, 0), ("", 3, 0), *doubted, ("", 5, 3)]
 
 
 def test_a_champion_is_begun_on_windows_without_those_that_were_miscounted():
