@@ -16,25 +16,39 @@ from pipelines.report.accuracy import error_by_version, match_forecasts
 from pipelines.train.forecaster.card import model_card
 from pipelines.train.promotion import load_champion
 
+LATELY_STEPS, LATELY_S = 4, 3600.0
+"""A champion serves if a forecast of it came in so many of the load's newest steps, or seconds of job time."""
+
 
 def let_one_serve(registry: Registry, run: TrackedRun, job: str, task: Task, source: LakeSeries) -> None:
     """Where a job has no champion that servers take, make the version champion that served before (`reinstate`).
 
     Where that cannot be either, a seasonal naive forecast is registered and made champion. Servers refuse a champion
     that cannot be read, or is for steps of another length than the task's; these would have no forecast after a start.
+    One whose forecasts came lately stays: it may be only here that it cannot be read, as by an older release.
 
     Raises:
         RegistryError, MlflowException, OSError: MLflow does not answer, or the model is not this deployment's.
         MessageError: no job can have the name.
     """
-    _, champion, _ = load_champion(registry, job)
+    version, champion, _ = load_champion(registry, job)
     if champion is not None and champion.step_s == task.step_s:
+        return
+    if version is not None and _forecasts_lately(registry, job, version, task, source):
         return
     if reinstate(registry, job, task) is None:
         naive = Naive(task)
         note = "It needs no training; it is registered first, so that the job is never without a forecast."
         card = model_card(job, naive, source, {}, note, run.id, find_commit())
-        registry.set_champion(job, registry.register(run, job, naive, card, source.lineage()))
+        registry.succeed(job, registry.register(run, job, naive, card, source.lineage()), version)
+
+
+def _forecasts_lately(registry: Registry, job: str, version: str, task: Task, source: LakeSeries) -> bool:
+    if (served := source.served) is None:
+        return False
+    since = source.series.end - max(LATELY_STEPS * task.step_s, LATELY_S)
+    its = served[(served["version"] == version) & (served["step_s"] == task.step_s) & (served["time"] > since)]
+    return not _of_registered(registry, job, its).empty
 
 
 def reinstate(registry: Registry, job: str, task: Task) -> str | None:
@@ -48,15 +62,15 @@ def reinstate(registry: Registry, job: str, task: Task) -> str | None:
         task: what is forecast now; a version for another step, horizon or levels is not taken.
 
     Returns:
-        The version; None where none is left that has served, or that one is of another task or cannot be read, and
-        nothing has changed.
+        The version, or the one that a person let serve meanwhile; None where none is left that has served, or that one
+        is of another task or cannot be read, and nothing has changed.
 
     Raises:
         RegistryError, MlflowException, OSError: MLflow does not answer, or the model is not this deployment's.
         MessageError: no job can have the name.
     """
-    present, previous = registry.champion_version(job) or "", registry.alias_version(job, PREVIOUS)
-    last = served_before(registry.versions(job), present, previous)
+    present, previous = registry.champion_version(job), registry.alias_version(job, PREVIOUS)
+    last = served_before(registry.versions(job), present or "", previous)
     if last is None:
         return None
     try:
@@ -65,8 +79,7 @@ def reinstate(registry: Registry, job: str, task: Task) -> str | None:
         return None
     if (made.step_s, made.horizon, made.levels) != (task.step_s, task.horizon, task.levels):
         return None
-    registry.set_champion(job, last)
-    return last
+    return last if registry.succeed(job, last, present) else registry.champion_version(job)
 
 
 def score_served_versions(

@@ -4,6 +4,7 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from configs.sections import Training
@@ -19,6 +20,7 @@ from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.registry.artifacts import UnreadableError, read_forecaster
 from pipelines.registry.store import ModelStore
 from pipelines.train.forecaster.challenge import loss_ratio_bounds, train_challenger
+from pipelines.train.forecaster.served import let_one_serve
 from pipelines.train.promotion import load_champion
 from tests.fakes.forecasters import STEP, TASK, series
 
@@ -205,6 +207,24 @@ def test_a_champion_of_another_horizon_serves_on_and_is_not_compared():
     registry.load = lambda job, version=None: Naive(Task(STEP, 6, (0.5,)))
     assert outcome(registry).endswith("The champion forecasts 6 steps of 3600 s at (0.5,): not comparable.")
     assert registry.registered == ["challenger"]
+
+
+@pytest.mark.parametrize(
+    ("version", "step_s", "ago", "stays"),
+    [("1", STEP, 1, True), ("1", STEP, 3, True), ("1", STEP, 5, False), ("2", STEP, 1, False), ("1", 60.0, 1, False)],
+)
+def test_a_champion_that_only_this_training_cannot_read_serves_on_where_its_forecasts_come(version, step_s, ago, stays):
+    registry, moved = Registry(UnreadableError("orders-forecaster version 1: its files are gone")), []
+    registry.alias_version, registry.versions = lambda job, alias: None, lambda job: []
+    registry.made_at = lambda job, version: 100.0
+    registry.succeed = lambda *asked: moved.append(asked) or True
+    load = series(50)
+    one = {"version": version, "step_s": step_s, "time": load.end - (ago - 0.5) * STEP, "wall_time": 200.0}
+    let_one_serve(registry, registry.started, "orders", TASK, LakeSeries(load, 1, pd.DataFrame([one])))
+    assert moved == ([] if stays else [("orders", "2", "1")])
+    again, moved[:] = LakeSeries(load, 1, pd.DataFrame([{**one, "wall_time": 99.0}])), []
+    let_one_serve(registry, registry.started, "orders", TASK, again)
+    assert moved == [("orders", "2", "1")], "an earlier model had that number"
 
 
 def test_without_a_champion_there_is_nothing_to_load():
