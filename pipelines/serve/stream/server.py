@@ -46,8 +46,8 @@ COUNTED, MARGIN_S = 5, 60.0
 """Newest samples of a job that tell how its time runs; wall seconds that a sender's clock may be behind."""
 TROUBLE_S = 300.0
 """Seconds without a forecast not taken after which the next is told again: one sent again shows within two minutes."""
-State = tuple[int | None, int]
-"""A job's newest window, and the number of its deployment."""
+State = tuple[int, int]
+"""A job's newest window, and the number of its deployment: of two the later is the greater."""
 
 
 class Server:
@@ -82,7 +82,7 @@ class Server:
         self._behind = {p: ends[p] for (_, p), at in self._metrics.positions().items() if at < ends.get(p, 0)}
         """Offset by partition that is to be reached before anything is issued; none once it is."""
         self._newest: dict[str, MetricSample] = {}
-        self._issued: dict[str, State] = {}
+        self._issued, self._told = dict[str, State](), dict[str, State]()  # newest sent, and newest answered
         self._answered: deque[tuple[str, State, Forecast | None, Exception | None]] = deque()
         """Of forecasts that were sent: job, state, the one that the broker took, or its error; by another thread."""
         self._untaken: tuple[type[Exception] | None, float] = None, 0.0  # of the newest error: kind, monotonic time
@@ -152,16 +152,17 @@ class Server:
             print(f"serving {job}: from {sample.time + sample.span_s:.0f} on (job time), {known}", flush=True)
 
     def _note_answers(self) -> None:
-        """Vouch for what the broker took; of what it did not, if none is newer, for none, and let it be sent again."""
+        """Vouch for the newest that the broker answered, if it took that; send the newest again, if it did not."""
         while self._answered:
             job, state, taken, error = self._answered.popleft()
-            if self._issued.get(job) == state:
+            if state >= self._told.get(job, state):  # not only of the newest: windows may come faster than answers
+                self._told[job] = state
                 self._jobs.job(job).note_sent(taken)
-                if error is not None:
-                    del self._issued[job]
-            (told, last), now = self._untaken, time.monotonic()
             if error is None:
                 continue
+            if self._issued.get(job) == state:
+                del self._issued[job]
+            (told, last), now = self._untaken, time.monotonic()
             if type(error) is not told or now - last > TROUBLE_S:  # once, not for every forecast
                 print(f"serving {job}: the broker did not take a forecast, it is sent again: {error!r}", flush=True)
             self._untaken = type(error), now
@@ -169,7 +170,7 @@ class Server:
     def _publish(self, sample: MetricSample, now: float) -> None:
         """Send the job's forecast if window or model changed since the last one, and a heartbeat if it is due."""
         job, served = sample.job, self._jobs.job(sample.job)
-        state = served.newest, served.deployment_number
+        state = served.newest or 0, served.deployment_number
         if self._issued.get(job) != state and (forecast := self._jobs.forecast(sample)) is not None:
             sent = self._publisher.send_bytes("forecasts", job.encode(), encode_forecast(forecast))
             sent.add_callback(lambda _: self._answered.append((job, state, forecast, None)))
@@ -233,12 +234,11 @@ def serve_stream(settings: Settings) -> None:
         settings: of the whole pipeline.
 
     Raises:
-        BrokerError: the broker does not answer at the start, does not take this server's claim
-            (the record by which an older server leaves), or did not accept a record while serving or at the end.
+        BrokerError: the broker does not answer at the start, does not take this server's claim (by which an older
+            server leaves), or did not accept a record while serving or at the end.
         ValueError: not called from the main thread, or an unknown security option.
     """
-    # Else its client logs every refused connection ten times a second.
-    logging.getLogger("kafka").setLevel(logging.CRITICAL)
+    logging.getLogger("kafka").setLevel(logging.CRITICAL)  # else every refused connection, ten times a second
     stop = threading.Event()
     with stop_on_signals(stop):
         server = Server(settings)

@@ -161,6 +161,32 @@ def test_heartbeats_vouch_for_what_the_broker_has_taken_and_for_nothing_once_it_
     assert stands(BEGIN + 31, 4) == str(broker.epoch)
 
 
+def test_heartbeats_vouch_for_nothing_where_windows_come_faster_than_the_broker_refuses_them(server, broker):
+    for window in range(30):
+        broker.put(BEGIN + window)
+    wait_until(lambda: server.tick() and broker.forecasts, "a forecast")
+    broker.forecasts[0].take()
+
+    def stands_after(window):
+        server._jobs.job(JOB).last_heartbeat = 0.0
+        broker.put(window)
+        assert server.tick()
+        return broker.beats[-1][1].standing
+
+    assert stands_after(BEGIN + 30) == str(broker.epoch)
+    assert stands_after(BEGIN + 31) == str(broker.epoch) and len(broker.forecasts) == 3, "both may still be taken"
+    for window in (32, 33):  # of each window the broker says no once the next one has been sent
+        broker.forecasts[-2].fail()
+        assert stands_after(BEGIN + window) is None
+    broker.forecasts[-2].take()
+    assert stands_after(BEGIN + 34) == str(broker.epoch), "the newest that was answered was taken"
+    taken = decode(Forecast, broker.forecasts[-3].value)
+    assert broker.beats[-1][1].since == taken.wall_time
+    broker.forecasts[2].fail()
+    assert stands_after(BEGIN + 35) == str(broker.epoch), "an older one"
+    assert len(broker.forecasts) == 7, "none is sent again"
+
+
 def test_that_no_forecast_is_taken_is_told_once_and_again_when_that_comes_back(server, broker, capsys, monkeypatch):
     for window in range(30):
         broker.put(BEGIN + window)
