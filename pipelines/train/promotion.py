@@ -15,6 +15,8 @@ Tags = Mapping[str, str]
 Model_co = TypeVar("Model_co", covariant=True)
 ASKED_S = 3600.0
 """Wall seconds after its training within which a winner is asked about, and in which an answer is done."""
+OVERTAKEN = "rejected: compared with"
+"""So begins the outcome of a winner that came too late: it says nothing of what a next one is worth."""
 
 
 class ServesAlreadyError(FinalError):
@@ -159,7 +161,7 @@ def overtaken(champion: str | None, present: str | None) -> str:
         present: the one that serves.
     """
     with_what = "no champion" if champion is None else f"version {champion}"
-    return f"rejected: compared with {with_what}, but {present or 'none'} serves by now. Train again."
+    return f"{OVERTAKEN} {with_what}, but {present or 'none'} serves by now. Train again."
 
 
 def is_settled(registry: ModelStore, verdict: Mapping[str, Any], made_at: float, approval_s: float) -> bool:

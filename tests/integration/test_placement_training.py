@@ -85,6 +85,7 @@ def test_a_network_is_registered_judged_and_serves_until_a_better_one_comes(regi
 @pytest.mark.usefixtures("short")
 def test_what_a_person_lets_serve_while_a_network_is_judged_serves_on(registry, monkeypatch):
     topology = ADVERTS.model_copy(update={"name": "chosen"})
+    monkeypatch.setattr(run, "decide", lambda *_: (False, "rejected: it comes to less than greedy search"))
     versions = [train_network(registry, topology, TWO)["version"] for _ in range(2)]
     registry.set_champion("chosen", versions[1])
     judge = run.judge_networks
@@ -100,6 +101,11 @@ def test_what_a_person_lets_serve_while_a_network_is_judged_serves_on(registry, 
     assert made["reason"] == "rejected: compared with version 2, but 1 serves by now. Train again."
     assert registry.read_verdict("chosen") == made
     assert registry.figures(made["run"])[2]["outcome"] == made["reason"]
+    # As if it had been trained on what a performance model says: it is no reason to train no other one there.
+    registry.set_version_tags("chosen", "3", {"env": "lstm"})
+    assert not has_network(registry, topology, TWO, "lstm")
+    registry.set_version_tags("chosen", "2", {"env": "lstm"})
+    assert has_network(registry, topology, TWO, "lstm"), "one that lost"
 
 
 @pytest.mark.usefixtures("short")

@@ -18,7 +18,7 @@ from pipelines.figures.written import find_commit
 from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PlacementRegistry
 from pipelines.train.card import describe_making
-from pipelines.train.promotion import overtaken
+from pipelines.train.promotion import OVERTAKEN, overtaken
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 """Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
@@ -57,11 +57,13 @@ def has_network(
         return False
     if env is None or registry.tags(name, champion).get("env") == env:
         return True
-    # One that lost is enough: both were judged in the twin, and else one would be trained each morning.
+    # One that lost, and not by coming too late, is enough: both were judged in the twin, and else one would be trained
+    # each morning.
     return any(
         _network(registry, name, space, str(one.version)) is not None
         and one.run_id is not None
-        and registry.figures(one.run_id)[2].get("outcome", "").startswith("rejected")
+        and (outcome := registry.figures(one.run_id)[2].get("outcome", "")).startswith("rejected")
+        and not outcome.startswith(OVERTAKEN)
         for one in registry.versions(name)
         if int(one.version) > int(champion) and one.tags.get("env") == env
     )
