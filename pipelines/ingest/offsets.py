@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from configs.errors import FinalError
 from pipelines.lake.errors import LakeError
 from pipelines.lake.folder import Folder
-from pipelines.lake.tables import Origin, commit_origins
+from pipelines.lake.tables import QUARANTINE, Origin, commit_origins
 
 Offsets = dict[int, int]
 _log = logging.getLogger(__name__)
@@ -92,6 +92,32 @@ def read_history(root: Folder, table: str) -> list[Origin]:
             f"{error}). Give this user the right to read it; where it is damaged, move the table away, and bring it "
             f"back from a backup (of a lake below `var`: `tidecast restore FILE --only lake/{table}`)"
         ) from None
+
+
+def find_unfinished(root: Folder, topic_id: str, commits: Sequence[Origin]) -> Origin | None:
+    """Return the newest partition of a topic where a run ended before it stored the refused rows; None where none did.
+
+    Args:
+        root: folder of the lake.
+        topic_id: of the topic as the broker has it now; those of an earlier one are left.
+        commits: of the topic's table, newest first.
+
+    Raises:
+        OffsetsError, OSError: as `read_history`.
+    """
+    newest = commits[0] if commits else None
+    if newest is None or newest.topic_id != topic_id or not newest.quarantined:
+        return None
+    return None if in_quarantine(root, newest) else newest
+
+
+def in_quarantine(root: Folder, origin: Origin) -> bool:
+    """Return whether the refused rows of a topic's partition are stored.
+
+    Raises:
+        OffsetsError, OSError: as `read_history`.
+    """
+    return (origin.topic, origin.partition) in {(one.topic, one.partition) for one in read_history(root, QUARANTINE)}
 
 
 def plan_range(topic: Topic, partition: str, history: Sequence[Origin], now: float, skip_lost: bool = False) -> Range:

@@ -20,7 +20,16 @@ from pipelines.ingest.clock import ClockError, refuse_if_behind
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.counts import count_kept, count_nothing, count_range, no_counts
 from pipelines.ingest.drift import find_drift_events
-from pipelines.ingest.offsets import OffsetsError, Range, Topic, plan_quarantine, plan_range, read_history
+from pipelines.ingest.offsets import (
+    OffsetsError,
+    Range,
+    Topic,
+    find_unfinished,
+    in_quarantine,
+    plan_quarantine,
+    plan_range,
+    read_history,
+)
 from pipelines.ingest.quality import QualityError, apply_rules, great_expectations
 from pipelines.kafka import broker, topics
 from pipelines.kafka.spark import spark_options
@@ -28,7 +37,7 @@ from pipelines.lake import tables as lake
 from pipelines.lake.commit import commit_rows
 from pipelines.lake.errors import LakeOvertakenError
 from pipelines.lake.file_lake import plain_lake
-from pipelines.lake.folder import Folder, lake_folder
+from pipelines.lake.folder import lake_folder
 from pipelines.lake.writable import refuse_read_only
 
 if TYPE_CHECKING:
@@ -101,7 +110,9 @@ def ingest(
         try:
             # By files where that can be: of each job Spark would read twice, for half a second at least.
             readable = plain_lake(lake_folder(settings)) or lake.Lake(spark, lake_folder(settings))
-            drifts, wrong = find_drift_events(readable, settings, _jobs(settings), reported)
+            spans = lake.job_spans_s(lake_folder(settings))
+            jobs = [job for job in jobs_with_contract(settings.contracts_dir) if spans.get(job)]
+            drifts, wrong = find_drift_events(readable, settings, jobs, reported)
         except Exception as error:  # the rows are stored, which those have to be told who train on them
             _log.exception("drifts were not looked for")
             drifts, wrong = [], {"all jobs": f"{type(error).__name__}: {error}"}
@@ -111,12 +122,6 @@ def ingest(
         return counts, drifts
     finally:
         spark.stop()
-
-
-def _jobs(settings: Settings) -> list[str]:
-    """The jobs with a contract and data."""
-    spans = lake.job_spans_s(lake_folder(settings))
-    return [job for job in jobs_with_contract(settings.contracts_dir) if spans.get(job)]
 
 
 def plan_ranges(settings: Settings, partition: str, now: float) -> list[Range]:
@@ -145,7 +150,7 @@ def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_
     commits = read_history(lake_folder(settings), topic)
     kafka = settings.kafka
     at_broker = Topic(topic, kafka.topic(topic), topics.topic_id(kafka, topic), broker.topic_offsets(kafka, topic))
-    unfinished = _unfinished(settings, topic, at_broker.id, commits)
+    unfinished = find_unfinished(lake_folder(settings), at_broker.id, commits)
     found = [] if unfinished is None else [plan_quarantine(at_broker, unfinished, skip_lost)]
     if unfinished is None or unfinished.partition != partition:
         found.append(plan_range(at_broker, partition, commits, now, skip_lost))
@@ -154,6 +159,8 @@ def plan_topic(settings: Settings, topic: str, partition: str, now: float, skip_
 
 def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) -> dict[str, dict[str, Any]]:
     """Read, validate and commit every range, in order; nothing of one whose gate fails or by which the clock is behind.
+
+    Topics that met an error are taken once more behind the others where metrics are stored: most errors pass.
 
     Returns:
         By topic, the counts that `ingest` returns; of a topic with two ranges, those of the second, or the trouble of
@@ -164,7 +171,16 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
         Exception: the first that a topic met, where no metrics are stored that wait to be trained on, so that all may
             be tried again at once; what can be of the other topics is committed.
     """
-    counts, failed = dict[str, dict[str, Any]](), list[Exception]()
+    counts, failed = _take_each(spark, settings, ranges)
+    if failed and not counts.get("metrics", {}).get("stored"):
+        raise next(iter(failed.values()))
+    return counts | _take_each(spark, settings, [r for r in ranges if r.topic in failed])[0]
+
+
+def _take_each(
+    spark: SparkSession, settings: Settings, ranges: Sequence[Range]
+) -> tuple[dict[str, dict[str, Any]], dict[str, Exception]]:
+    counts, failed = dict[str, dict[str, Any]](), dict[str, Exception]()
     for r in ranges:
         if r.topic in counts and counts[r.topic]["trouble"]:
             continue
@@ -177,11 +193,9 @@ def ingest_ranges(spark: SparkSession, settings: Settings, ranges: list[Range]) 
             raise
         except Exception as error:  # as where this user may not write its table
             _log.exception("%s", r.topic)
-            failed.append(error)
+            failed[r.topic] = error
             counts[r.topic] = no_counts(settings, r.topic, f"{type(error).__name__}: {error}".splitlines()[0])
-    if failed and not counts.get("metrics", {}).get("stored"):
-        raise failed[0]
-    return counts
+    return counts, failed
 
 
 def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
@@ -210,9 +224,9 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
         r.topic, r.topic_id, r.partition, r.start, r.end, r.judged_at, verdict.kept, verdict.refused,
         _spans(good) if r.topic == "metrics" else {},
     )  # fmt: skip
-    # The table first: its commit moves the offsets. Should the second fail, `_unfinished` finds it.
+    # The table first: its commit moves the offsets. Should the second fail, `find_unfinished` does.
     version = commit_rows(root, r.topic, good, origin, r.behind)
-    if verdict.refused or (r.is_rerun and _in_quarantine(root, origin)):
+    if verdict.refused or (r.is_rerun and in_quarantine(root, origin)):
         commit_rows(root, lake.QUARANTINE, select_quarantined(verdict.bad, r.topic, r.partition), origin)
     counts = count_range(r, version, verdict.read, verdict.kept, verdict.refused, verdict.warnings)
     _log.info("%s %s: %s", r.topic, r.partition, counts)
@@ -229,19 +243,6 @@ def _records(spark: SparkSession, settings: Settings, r: Range) -> DataFrame:
         .option("endingOffsets", json.dumps({name: r.end}))
         .load()
     )
-
-
-def _unfinished(settings: Settings, topic: str, topic_id: str, commits: list[lake.Origin]) -> lake.Origin | None:
-    """The newest partition whose bad rows did not reach the quarantine, because a run ended between the two commits."""
-    newest = commits[0] if commits else None
-    if newest is None or newest.topic_id != topic_id or not newest.quarantined:
-        return None
-    return None if _in_quarantine(lake_folder(settings), newest) else newest
-
-
-def _in_quarantine(root: Folder, origin: lake.Origin) -> bool:
-    kept = {(o.topic, o.partition) for o in read_history(root, lake.QUARANTINE)}
-    return (origin.topic, origin.partition) in kept
 
 
 def _spans(good: DataFrame) -> dict[str, float]:

@@ -122,6 +122,19 @@ def test_a_table_that_cannot_be_written_keeps_neither_later_topics_nor_the_news_
     assert str(raised.value) == ("forecasts: LakeFullError: may not be written\noutcomes: RuntimeError: Delta")
 
 
+def test_a_topic_whose_error_passes_is_taken_behind_the_others(monkeypatch, tmp_path):
+    class Passing(dict):
+        """What is wrong with a topic, once."""
+
+        def __getitem__(self, topic):
+            return self.pop(topic)
+
+    wrong = Passing(forecasts=TimeoutError("the broker is restarted"), contracts=ConnectionError("a look at the lake"))
+    taken, counts = taking(monkeypatch, tmp_path, wrong)
+    assert taken == ["metrics", "decisions", "outcomes", "forecasts", "contracts"]
+    refuse_troubles(counts)
+
+
 def test_where_no_metrics_are_stored_the_task_is_tried_again_with_the_first_error(monkeypatch, tmp_path):
     wrong = {"metrics": LakeFullError("full"), "outcomes": RuntimeError("later")}
     assert taking(monkeypatch, tmp_path, wrong) == (["forecasts", "decisions", "contracts"], wrong["metrics"])
