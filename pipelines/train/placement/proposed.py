@@ -38,7 +38,7 @@ from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
 from pipelines.stack.state import with_stack_addresses
 from pipelines.train.placement.performance import learn_performance
 from pipelines.train.placement.run import LSTM, TWIN, has_network, spaces_of, train_network
-from pipelines.train.placement.trial import read_trial, trial_as_json, trial_from_json, write_trial
+from pipelines.train.placement.trial import put_in_force, read_trial, trial_as_json, trial_from_json, write_trial
 
 NO, SHADOW = "no", "shadow"
 """Of the form's `network`; else `apply`."""
@@ -165,7 +165,7 @@ def apply(form: dict[str, Any], proposed: dict[str, Any]) -> str:
     said = replan.apply(form, proposed)
     try:
         changed_s = max(time.time(), folder.wanted_since_s())  # a mounted folder's clock may be ahead of this one's
-        write_trial(folder, replace(state, changed_s=changed_s, before=before))
+        write_trial(folder, replace(put_in_force(state, changed_s), before=before))
     except OSError as error:  # the queries are wanted there already
         none = f"{error}"
     return f"{said}. It is on no trial: {none}" if none else said

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from models.placement.learned.online import Scheduled, StepOutcome
+from models.placement.learned.online import BARRED_S, Scheduled, StepOutcome
 from pipelines.placement.job_folder import JobFolder
 from pipelines.whole_file import write_json
 
@@ -40,6 +40,18 @@ def write_trial(folder: JobFolder, state: Scheduled) -> None:
         OSError: the file cannot be written.
     """
     write_json(folder.path / FILE, trial_as_json(state))
+
+
+def put_in_force(state: Scheduled, changed_s: float) -> Scheduled:
+    """Return what is kept of a change once it is in force: what it bars is barred from then on.
+
+    Args:
+        state: as it was proposed, maybe twelve hours before.
+        changed_s: when it was put in force, epoch seconds.
+    """
+    by_it = state.changed_s + BARRED_S
+    barred = tuple((key, changed_s + BARRED_S if until_s == by_it else until_s) for key, until_s in state.barred)
+    return replace(state, changed_s=changed_s, barred=barred)
 
 
 def trial_as_json(state: Scheduled) -> dict[str, Any]:

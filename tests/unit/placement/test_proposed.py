@@ -241,6 +241,18 @@ def test_what_did_no_good_is_taken_back_and_barred(job):
     assert asked("apply")[1]["trial"]["before"]["counts"] == [[2, 0]]
 
 
+def test_what_did_no_good_is_barred_for_half_an_hour_from_when_the_way_back_is_taken(job):
+    folder, _, now = job
+    changed(job)
+    now.s += 200
+    write_trial(folder, replace(read_trial(folder), barred=((b"12345678", now.s + 600),)))
+    form, said = asked("apply")
+    now.s += 8 * 3_600  # until somebody approves it
+    proposed.apply(form, said)
+    barred = {len(key): until_s for key, until_s in read_trial(folder).barred}
+    assert barred == {8: now.s - 8 * 3_600 + 600, 16: read_trial(folder).changed_s + 1_800}
+
+
 def test_the_way_back_is_asked_for_until_it_is_taken_or_the_change_does_good_after_all(job, monkeypatch):
     folder, steps, now = job
     changed(job)
