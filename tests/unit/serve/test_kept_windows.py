@@ -62,11 +62,12 @@ def test_a_server_that_starts_again_counts_as_it_did_and_a_load_that_lasts_is_be
     put(core, LOADS, BEGIN)
     swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Blend(TASK))))
     put(core, [WRONG] * 9, BEGIN + 40)
-    assert Core(store, STEP, {JOB}, epoch=8).job(JOB).rate is None
+    again = Core(store, STEP, {JOB}, epoch=8).job(JOB)
+    assert again.rate is None and again.model.state(JOB) == core.job(JOB).model.state(JOB)
     made = put(core, [WRONG] * 4, BEGIN + 49)  # of the first three no forecast is made: nine before were filled
     assert made["last_rps"] == WRONG and made["quantiles"][0][-1] > 1e6
     again = Core(store, STEP, {JOB}, epoch=8).job(JOB)
-    assert again.rate == WRONG
+    assert again.rate == WRONG and again.model.state(JOB) == core.job(JOB).model.state(JOB)
 
 
 def test_more_than_three_miscounted_windows_silence_a_job_as_missing_ones_do(store):
