@@ -59,7 +59,7 @@ class JobFolder:
             raise SettingsError(
                 f"{topology_file} was edited while it was planned. Start again, to begin the job as it is now."
             )
-        (self.path / "id").write_text(uuid.uuid4().hex[:12])
+        write_text(self.path / "id", uuid.uuid4().hex[:12])
         self.want(placement)
 
     @property
