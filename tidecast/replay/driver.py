@@ -137,7 +137,10 @@ class Replays:
             self._say(order, None, "paused", 0.0, "as ordered, before its first batch")
         elif query.poll():
             query.stop()
-            self._close(order, met, self._replayable)
+            if order.wanted == "pause":
+                self._say(order, query, "paused", 0.0, "as ordered; all of it is read")
+            else:
+                self._close(order, met, self._replayable)
         elif order.wanted == "pause":
             query.admit(0.0)
             self._say(order, query, "paused", 0.0, "as ordered")

@@ -406,6 +406,32 @@ def test_a_publication_that_is_not_settled_is_called_again_and_says_why_until_th
     assert not left and [*dict.fromkeys(reasons)] == ["", "3 windows wait", "1 window waits"]
 
 
+def test_one_that_is_read_and_paused_is_published_no_further_before_it_is_resumed(queries, job, monkeypatch):
+    """As a gap at a peak, whose open windows are computed again every 20 s beside live records."""
+    monkeypatch.setattr(driver, "AGAIN_S", 0.0)
+    left, published = ["windows wait", ""], []
+
+    def publish(order):
+        published.append(order.wanted)
+        return left[len(published) - 1]
+
+    job.orders["fix"] = _order(most_rps=5.0, then="publish")
+    replays = Replays(job, Replayable(lambda order: queries, publish))
+    replays.poll()
+    queries[0].over = True
+    wait_until(lambda: replays.poll() or published, "its first round", every_s=0.001)
+    job.orders["fix"] = _order(most_rps=5.0, wanted="pause")
+    wait_until(lambda: replays.poll() or _states(job)[-1] != "read", "a word on that", every_s=0.001)
+    for _ in range(3):
+        replays.poll()
+    said = job.outbox.of(ReplayProgress)[-1]
+    assert (said.done, said.reason) == (100, "as ordered; all of it is read") and len(published) == 1
+    assert replays.waiting() == [] and len(queries) == 1 and queries[0].stopped
+    job.orders["fix"] = _order(most_rps=5.0)
+    _poll_until(replays, job, "done")
+    assert _states(job)[-4:] == ["read", "paused", "read", "done"] and published == ["run", "run"]
+
+
 def test_a_compared_replay_says_what_differs_and_waits_until_it_is_to_be_published(queries, job):
     published = []
     replayable = Replayable(
