@@ -114,7 +114,8 @@ class MetReplay:
         starting: copies its range and starts its query.
         closing: publishes or compares it, once all of it is read.
         compared: what a comparison came to, until it is to be published.
-        unsettled: when (seconds of a steady clock) it is published again, and why; "": nothing is published yet.
+        unsettled: when (seconds of a steady clock) it is published again, and why, and the wall time of the order that
+            was met as it was published; "": nothing is published yet.
         held: until when (seconds of a steady clock) it is not met, and why, and the wall time of its order.
         failures: of a gap, in a row.
         over: wall time of the order that has ended; a later one is met.
@@ -125,7 +126,7 @@ class MetReplay:
     starting: Aside | None = None
     closing: Aside | None = None
     compared: str | None = None
-    unsettled: tuple[float, str] = (0.0, "")
+    unsettled: tuple[float, str, float] = (0.0, "", 0.0)
     held: tuple[float, str, float] = (0.0, "", 0.0)
     failures: int = 0
     over: float = 0.0
@@ -140,7 +141,7 @@ class MetReplay:
         query = self.query
         if query is not None:
             query.stop()
-        self.query, self.begun_s, self.closing, self.compared, self.unsettled = None, None, None, None, (0.0, "")
+        self.query, self.begun_s, self.closing, self.compared, self.unsettled = None, None, None, None, (0.0, "", 0.0)
         return query
 
     def hold(self, order: ReplayOrder, seconds: float, why: str) -> None:
@@ -151,6 +152,10 @@ class MetReplay:
         """Return whether an order is to wait; a newer one, as to cancel it, is met at once."""
         return time.monotonic() < self.held[0] and order.wall_time <= self.held[2]
 
+    def rests(self, order: ReplayOrder) -> bool:
+        """Return whether it is not published again yet; for a newer order, as to resume it, it is at once."""
+        return time.monotonic() < self.unsettled[0] and order.wall_time <= self.unsettled[2]
+
     def try_again(self, order: ReplayOrder, error: str, first_s: float) -> None:
         """Have a gap that failed be met again, from its publication if that did; after twice as long each time."""
         now = time.monotonic()
@@ -158,7 +163,7 @@ class MetReplay:
         after_s = min(first_s * 2 ** min(self.failures - 1, 10), AGAIN_MOST_S)
         why = f"it failed and is tried again in {after_s:.0f} s: {error}"
         if self.closing is not None:  # it keeps its query: another one would wait for a rate, and has nothing to read
-            self.closing, self.unsettled = None, (now + after_s, why)
+            self.closing, self.unsettled = None, (now + after_s, why, order.wall_time)
         else:
             self.end_query()
             self.hold(order, after_s, why)

@@ -164,13 +164,13 @@ class Replays:
 
     def _close(self, order: ReplayOrder, met: MetReplay, replayable: Replayable) -> None:
         """All of it is read: begin what follows; one that was compared waits for an order to publish it."""
-        due, why = met.unsettled
+        why, rests = met.unsettled[1], met.rests(order)
         if order.then == "publish":
             met.compared = None
-        state = met.state("read") if why else "read"
+        state = met.state("read") if rests else "read"
         self._say(order, met.query, state if met.compared is None else "compared", None, met.compared or why)
         act = replayable.publish if order.then == "publish" else replayable.compare
-        if act is not None and met.compared is None and time.monotonic() >= due:
+        if act is not None and met.compared is None and not rests:
             met.closing = Aside(order, act, order.then)
 
     def _await(self, order: ReplayOrder, met: MetReplay, closing: Aside) -> None:
@@ -182,11 +182,11 @@ class Replays:
             met.closing = None
             return  # the next poll cancels it
         text = closing.result() or ""
-        met.closing, met.unsettled, met.failures = None, (0.0, ""), 0
+        met.closing, met.unsettled, met.failures = None, (0.0, "", 0.0), 0
         if closing.order.then == "compare":
             met.compared = text
         elif text:
-            met.unsettled = time.monotonic() + AGAIN_S, text
+            met.unsettled = time.monotonic() + AGAIN_S, text, order.wall_time
         else:
             self._end(order, "done", _TOO_LATE if order.wanted == "cancel" else "")
 

@@ -197,18 +197,25 @@ def test_a_gap_whose_round_failed_is_published_again_without_a_rate(queries, job
     assert [*dict.fromkeys(state for state, *_ in said)] == ["read", "done"]
 
 
+@pytest.fixture
+def clock(monkeypatch, job):
+    """A steady clock that only a test turns; nobody decides, and what is done aside has ended once it is looked at."""
+    turned = SimpleNamespace(s=1000.0)
+    for module in (aside, driver):
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: turned.s, time=time.time))
+    monkeypatch.setattr(aside.Aside, "going_on", property(lambda self: self._thread.join() or False))
+    job.heard_at = float("-inf")
+    return turned
+
+
 @pytest.mark.parametrize("broken", ["start", "publish"])
 def test_a_gap_that_fails_for_good_is_tried_again_ever_more_seldom_and_says_that_it_has_failed(
-    queries, job, monkeypatch, caplog, broken
+    queries, job, clock, caplog, broken
 ):  # fmt: skip
-    now, tries = [1000.0], []
-    for module in (aside, driver):
-        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now[0], time=time.time))
-    monkeypatch.setattr(aside.Aside, "going_on", property(lambda self: self._thread.join() or False))
-    job.heard_at = float("-inf")  # nobody decides
+    tries = []
 
     def fail(order):
-        tries.append(now[0])
+        tries.append(clock.s)
         raise OSError(f"stream [runId = {len(tries)}] ended")  # Spark says another one with each try
 
     def start(order):
@@ -218,7 +225,7 @@ def test_a_gap_that_fails_for_good_is_tried_again_ever_more_seldom_and_says_that
     replays = Replays(job, Replayable(start, publish=fail))
 
     def poll_at(at):
-        now[0], many = at, len(tries)
+        clock.s, many = at, len(tries)
         for _ in range(4):
             replays.poll()
             for query in queries:
@@ -239,6 +246,35 @@ def test_a_gap_that_fails_for_good_is_tried_again_ever_more_seldom_and_says_that
     job.orders["gap-1"] = _gap(wanted="cancel", wall_time=time.time() + 1)
     replays.poll()
     assert replays.states()["gap-1"] == "cancelled", "a newer order is met at once"
+
+
+@pytest.mark.parametrize("broken", ["start", "publish"])
+def test_a_gap_that_waits_after_failures_is_tried_at_once_where_somebody_resumes_it(queries, job, clock, broken):
+    """Whoever follows that order is told what came of it, and not of the tries before."""
+    tries = []
+
+    def fail(order):
+        tries.append(order.wall_time)
+        raise OSError("no space left on device")
+
+    job.orders["gap-1"] = _gap(most_rps=5.0)
+    replays = Replays(job, Replayable(fail if broken == "start" else lambda order: queries, publish=fail))
+
+    def poll_at(at):
+        clock.s = at
+        for _ in range(4):
+            replays.poll()
+            for query in queries:
+                query.over = True
+
+    for at in (1000.0, 1020.0, 1060.0, 1140.0):  # the next one would be at 1300
+        poll_at(at)
+    assert len(tries) == 4 and replays.states()["gap-1"] == "failed"
+    resumed = job.orders["gap-1"] = _gap(most_rps=5.0)
+    poll_at(1141.0)
+    assert tries[4:] == [resumed.wall_time]
+    answers = [one.state for one in job.outbox.of(ReplayProgress) if one.ordered_at == resumed.wall_time]
+    assert answers == ([] if broken == "start" else ["read"]) + ["failed"]
 
 
 def test_a_gap_that_waits_after_a_failure_has_no_part_of_the_rate(queries, job):
