@@ -20,7 +20,7 @@ first (`minShare`). Without `spark.scheduler.mode=FAIR` pools have no effect."""
 WAIT_S = 5.0
 """How long a driver that ends waits for a publication; one that it cuts short is repeated by the next agent."""
 AGAIN_MOST_S = 600.0
-"""Longest wait before a gap that fails is tried again; one that did well for as long had failed for once."""
+"""Longest wait before a gap that fails is tried again; a query that has read for as long had failed for once."""
 TELL = 4
 """Failures in a row from which on a gap that is tried again says that it has failed."""
 CANCEL_S = 0.25
@@ -117,7 +117,8 @@ class MetReplay:
         unsettled: when (seconds of a steady clock) it is published again, and why, and the wall time of the order that
             was met as it was published; "": nothing is published yet.
         held: until when (seconds of a steady clock) it is not met, and why, and the wall time of its order.
-        failures: of a gap, in a row.
+        read_since: since when (seconds of a steady clock) its query reads.
+        failures: of a gap, in a row: since all of it was read, or its query has read for long.
         over: wall time of the order that has ended; a later one is met.
     """
 
@@ -128,6 +129,7 @@ class MetReplay:
     compared: str | None = None
     unsettled: tuple[float, str, float] = (0.0, "", 0.0)
     held: tuple[float, str, float] = (0.0, "", 0.0)
+    read_since: float = 0.0
     failures: int = 0
     over: float = 0.0
 
@@ -135,6 +137,10 @@ class MetReplay:
     def needs_no_rate(self) -> bool:
         """Whether nothing of it is to be read now: its range is copied, or all of it was read."""
         return bool(self.starting or self.closing or self.unsettled[1]) or self.compared is not None
+
+    def take(self, query: ReplayQuery) -> None:
+        """Have a query read it, from now on."""
+        self.query, self.read_since = query, time.monotonic()
 
     def end_query(self) -> ReplayQuery | None:
         """Stop and return its query; if it is begun again, it goes on from the query's checkpoint."""
@@ -159,7 +165,11 @@ class MetReplay:
     def try_again(self, order: ReplayOrder, error: str, first_s: float) -> None:
         """Have a gap that failed be met again, from its publication if that did; after twice as long each time."""
         now = time.monotonic()
-        self.failures = self.failures + 1 if now - max(self.held[0], self.unsettled[0]) < AGAIN_MOST_S else 1
+        if self.closing is not None:
+            anew = not self.unsettled[1]  # all of it was read since it failed last
+        else:
+            anew = self.query is not None and now - self.read_since >= AGAIN_MOST_S
+        self.failures = 1 if anew else self.failures + 1
         after_s = min(first_s * 2 ** min(self.failures - 1, 10), AGAIN_MOST_S)
         why = f"it failed and is tried again in {after_s:.0f} s: {error}"
         if self.closing is not None:  # it keeps its query: another one would wait for a rate, and has nothing to read

@@ -222,7 +222,7 @@ class Replays:
     def _take(self, order: ReplayOrder, met: MetReplay, query: Any) -> None:
         log.info("%s: replay %s of %d records begins", self._job.name, order.id, order.records)
         try:
-            met.query = ReplayQuery(order, query, self._dry_run is not None and self._dry_run.done)
+            met.take(ReplayQuery(order, query, self._dry_run is not None and self._dry_run.done))
         except BaseException:
             query.stop()  # nobody would pace it
             raise

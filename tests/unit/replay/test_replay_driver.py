@@ -248,6 +248,14 @@ def test_a_gap_that_fails_for_good_is_tried_again_ever_more_seldom_and_says_that
     assert replays.states()["gap-1"] == "cancelled", "a newer order is met at once"
 
 
+def _four_polls(replays, queries):
+    """So many tell that a gap has failed whose query begins and has read all of it by the next one."""
+    for _ in range(4):
+        replays.poll()
+        for query in queries:
+            query.over = True
+
+
 @pytest.mark.parametrize("broken", ["start", "publish"])
 def test_a_gap_that_waits_after_failures_is_tried_at_once_where_somebody_resumes_it(queries, job, clock, broken):
     """Whoever follows that order is told what came of it, and not of the tries before."""
@@ -260,21 +268,77 @@ def test_a_gap_that_waits_after_failures_is_tried_at_once_where_somebody_resumes
     job.orders["gap-1"] = _gap(most_rps=5.0)
     replays = Replays(job, Replayable(fail if broken == "start" else lambda order: queries, publish=fail))
 
-    def poll_at(at):
-        clock.s = at
-        for _ in range(4):
-            replays.poll()
-            for query in queries:
-                query.over = True
-
     for at in (1000.0, 1020.0, 1060.0, 1140.0):  # the next one would be at 1300
-        poll_at(at)
+        clock.s = at
+        _four_polls(replays, queries)
     assert len(tries) == 4 and replays.states()["gap-1"] == "failed"
     resumed = job.orders["gap-1"] = _gap(most_rps=5.0)
-    poll_at(1141.0)
+    clock.s = 1141.0
+    _four_polls(replays, queries)
     assert tries[4:] == [resumed.wall_time]
     answers = [one.state for one in job.outbox.of(ReplayProgress) if one.ordered_at == resumed.wall_time]
     assert answers == ([] if broken == "start" else ["read"]) + ["failed"]
+
+
+@pytest.mark.parametrize("slow", ["rate", "publish"])
+def test_a_gap_that_fails_for_good_says_so_however_long_a_try_takes_or_waits_for_a_rate(queries, job, clock, slow):
+    """Over ten minutes each time: as large gaps do, or where a rate comes seldom."""
+    tries, said = [], []
+
+    def fail(order):
+        tries.append(order.id)
+        clock.s += 700.0 if slow == "publish" else 0.0
+        raise OSError("no space left on device")
+
+    job.orders["gap-1"] = _gap(most_rps=5.0)
+    replays = Replays(job, Replayable(fail if slow == "rate" else lambda order: queries, publish=fail))
+    for wait_s in (0, 20, 40, 80, 160):
+        clock.s += wait_s
+        if slow == "rate":
+            job.replay_rps = 0.0
+            _four_polls(replays, queries)
+            clock.s, job.replay_rps = clock.s + 700.0, None
+        _four_polls(replays, queries)
+        said.append(replays.states()["gap-1"])
+    usual = "waiting" if slow == "rate" else "read"
+    assert said == [usual, usual, usual, "failed", "failed"] and len(tries) == 5
+
+
+def test_how_often_a_gap_could_not_be_begun_does_not_count_once_all_of_it_is_read(queries, job, clock):
+    outage = [OSError("away")] * 5
+
+    def start(order):
+        if outage:
+            raise outage.pop()
+        return queries
+
+    def publish(order):
+        raise OSError("no space left on device")
+
+    job.orders["gap-1"] = _gap(most_rps=5.0)
+    replays = Replays(job, Replayable(start, publish=publish))
+    for wait_s in (0, 20, 40, 80, 160):
+        clock.s += wait_s
+        _four_polls(replays, queries)
+        assert not queries
+    clock.s += 320
+    _four_polls(replays, queries)
+    said = job.outbox.of(ReplayProgress)[-1]
+    assert (said.state, said.reason) == ("read", "it failed and is tried again in 20 s: no space left on device")
+
+
+@pytest.mark.parametrize(("read_s", "again_s"), [(599, 40), (600, 20)])
+def test_a_gap_whose_query_has_read_for_ten_minutes_has_failed_once(queries, job, clock, read_s, again_s):
+    job.orders["gap-1"] = _gap(most_rps=5.0)
+    replays = Replays(job, Replayable(lambda order: queries))
+    for fails_after_s in (0, read_s):
+        replays.poll()
+        clock.s += fails_after_s
+        queries[-1].fails = "away"
+        for _ in range(2):
+            replays.poll()
+        clock.s += 20
+    assert job.outbox.of(ReplayProgress)[-1].reason == f"it failed and is tried again in {again_s} s: away"
 
 
 def test_a_gap_that_waits_after_a_failure_has_no_part_of_the_rate(queries, job):
