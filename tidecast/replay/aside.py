@@ -151,8 +151,8 @@ class MetReplay:
         return query
 
     def hold(self, order: ReplayOrder, seconds: float, why: str) -> None:
-        """Have an order wait."""
-        self.held = time.monotonic() + seconds, why, order.wall_time
+        """Have an order wait; what was to publish or compare it is called again then."""
+        self.held, self.closing = (time.monotonic() + seconds, why, order.wall_time), None
 
     def waits(self, order: ReplayOrder) -> bool:
         """Return whether an order is to wait; a newer one, as to cancel it, is met at once."""

@@ -13,6 +13,7 @@ from tidecast.backfill import namespace
 from tidecast.backfill.spec import BackfillError
 from tidecast.orders import ReplayOrder, ReplayProgress
 from tidecast.replay import driver
+from tidecast.replay.aside import Aside
 from tidecast.replay.driver import Replays
 from tidecast.replay.replayable import HeldElsewhereError, Replayable
 from tidecast.spark.admission import AdmissionError
@@ -62,6 +63,30 @@ def test_a_cancellation_of_what_another_agent_has_still_waits_too(job, monkeypat
     wait_until(lambda: replays.poll() or replays.states().get("fix") == "cancelled", "its end", every_s=0.001)
     told = [(one.state, one.reason) for one in job.outbox.of(ReplayProgress)]
     assert len(tries) == 3 and told[0] == ("waiting", "fix is running in process 7") and told[-1][0] == "cancelled"
+
+
+@pytest.mark.parametrize("then", ["publish", "compare"])
+def test_what_publishes_or_compares_and_finds_that_another_agent_has_it_still_is_called_again(job, monkeypatch, then):
+    """None of ours does; that of a user's own may take a lease for it."""
+    monkeypatch.setattr(driver, "ReplayQuery", NotedQuery)
+    monkeypatch.setattr(driver, "AGAIN_S", 0.0)
+    monkeypatch.setattr(Aside, "going_on", property(lambda self: self._thread.join() or False))
+    made, tries = [], []
+
+    def act(order):
+        tries.append(order.id)
+        if len(tries) < 3:
+            raise HeldElsewhereError("fix is running in process 7")
+        return ""
+
+    job.orders["fix"] = replace(job.orders["fix"], then=then)
+    replays = Replays(job, Replayable(lambda order: made, act, compare=act))
+    replays.poll()
+    made[0].over = True
+    for _ in range(8):  # a try begins with one poll, and the next one meets its end
+        replays.poll()
+    assert (len(tries), len(made)) == (3, 1)
+    assert replays.states()["fix"] == {"publish": "done", "compare": "compared"}[then]
 
 
 def test_of_two_agents_with_the_same_replays_the_later_one_begins_once_the_earlier_one_has_closed(job, monkeypatch):
