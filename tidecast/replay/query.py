@@ -56,6 +56,7 @@ class ReplayQuery:
         self._came: float | None = None
         self._next_at = 0.0
         self._due_since: float | None = None
+        self._paused_at: float | None = None
         self._reading_since = time.time()
         self._staged = StagedRange(query) if order.table else None
         self._unit = rows_at_once(order) if order.table else len(self._first)
@@ -107,6 +108,10 @@ class ReplayQuery:
             return  # its first batch is being planned; it reads as little as `replay_stream` says
         now = time.monotonic()
         self._allow(now)
+        if self._paused_at is not None:
+            if self._due_since is not None:
+                self._due_since += now - self._paused_at  # nobody looked for a pause between live batches meanwhile
+            self._paused_at, self._began = None, None
         self._rps = rps
         if rps <= 0:
             self._began = None  # the time until it goes on is no batch's
@@ -127,6 +132,10 @@ class ReplayQuery:
 
     def pause(self) -> None:
         """Let it begin no batch until `admit` is called again; where that fails, its own next turn tells of it."""
+        if self._paused_at is None:
+            now = time.monotonic()
+            self._allow(now)
+            self._paused_at = now
         try:
             if self._admission.sources():
                 self._admission.admit(0, self._unit if self._staged else None)
@@ -181,7 +190,8 @@ class ReplayQuery:
         """Count what the rate has allowed until now."""
         seconds, self._allowed_at = now - self._allowed_at, now
         self._balance.allow(self._rps, seconds)
-        self._reached.allow(self._rps, seconds)
+        if self._paused_at is None:  # else another one was started, and it could not have read
+            self._reached.allow(self._rps, seconds)
 
     def _owe(self, batch: Batch) -> None:
         """The next batch is read when the rate has made up for this one, and live records have had as long."""

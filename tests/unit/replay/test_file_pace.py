@@ -53,7 +53,7 @@ class Batches:
         self.query.__dict__.update(
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
             _unit=200, _rps=0.0, _balance=Balance(), _allowed_at=100.0, _pace=None,
-            _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _reached=Reached(),
+            _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _paused_at=None, _reached=Reached(),
             _patience=Patience(), _in_vain=False, _live_s=0.0, _reading=False,
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
@@ -86,6 +86,28 @@ def test_one_that_is_paused_while_another_is_started_keeps_its_rate_and_what_liv
     told.now += 7.0
     told.query.admit(100.0)
     assert told.admitted[-1] == 9
+
+
+def test_what_the_start_of_others_takes_is_no_vain_wait_for_a_pause_and_no_time_of_its_own(monkeypatch):
+    """Due since 104, it has waited for three seconds at 113, as two others were started from 105 to 111."""
+    told = Batches(monkeypatch)
+    told.query._pace, told.query._began = Pace(200, 0.1, fixed_s=0.1), 100.0
+    told.query.admit(100.0)
+    told.reads(200, batch_s=2.0)  # and rests until 104
+    told.now = 104.0
+    told.query.admit(100.0, may_begin=False)
+    for at in (105.0, 109.0):
+        told.now = at
+        told.query.pause()
+    for at, begins in ((111.0, False), (113.0, False), (115.0, False), (115.5, True)):
+        told.now = at
+        told.query.admit(100.0, may_begin=False)
+        assert bool(told.admitted[-1]) is begins
+    batch = SimpleNamespace(rows=480, batch_s=1.5)
+    assert told.query._rate(batch, began=115.5) == 320.0, "its own, as after a pause"
+    told.reads(batch.rows, batch.batch_s)
+    # Its rate allowed 300 from 102 to 105, and 600 from 111 to 117.
+    assert told.query._reached.share == pytest.approx(480 / 900)
 
 
 def test_one_that_cannot_be_paused_ends_no_other_that_is_started(monkeypatch, caplog):
