@@ -41,7 +41,8 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
     order, said = replay.order, standing_progress(*replay)
     ended = order is not None and order.wanted == "done"
     state = said.state if said else "over" if ended else "ordered"
-    over = ended or state in OVER
+    again = state == "failed" and order is not None and order.holds is not None and order.wanted == "run"
+    over = ended or (state in OVER and not again)  # a gap is tried again by itself
     left_s = (said.records - said.done) / said.rps if said and said.rps and state == "running" else None
     by = _wall_time(job, order.by) if order and order.by is not None else None
     planned = [[level, _wall_time(job, at)] for level, at in order.finish] if order else []
@@ -69,7 +70,7 @@ def _trouble(
     if by is not None and done_at is not None and done_at > by:
         return "late at its present rate"
     if now - heard_at <= SILENT_S:
-        return ""
+        return "fails again and again" if state == "failed" else ""
     if order is None or order.apart is None:
         return "nothing is heard of the job's agent"
     rests = order.wanted == "pause" and state == "paused"  # its application has ended by that

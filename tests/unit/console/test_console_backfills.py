@@ -62,6 +62,18 @@ def test_what_is_over_and_what_waits_for_a_person(state, over, trouble):
     assert (shown["over"], shown["trouble"]) == (over, trouble)
 
 
+def test_a_gap_that_fails_again_and_again_needs_a_person_and_is_over_once_it_is_cancelled():
+    """Its agent tries again by itself, and nobody had ordered it; whatever else failed is over."""
+    known = [order("orders", "gap-1", NOW, holds=5), progress("orders", "gap-1", NOW + 1, state="failed")]
+    shown = row(*known)
+    assert (shown["state"], shown["over"], shown["trouble"]) == ("failed", False, "fails again and again")
+    assert row(*known, after=32)["trouble"] == "nothing is heard of the job's agent"
+    model = fold(ReadModel(), [*known, progress("clicks", "fix", NOW + 2)], NOW + 60)
+    assert [one["job"] for one in backfill_rows(model, NOW + 3)] == ["orders", "clicks"]
+    ended = row(*known, order("orders", "gap-1", NOW + 2, holds=5, wanted="done"))
+    assert (ended["over"], ended["trouble"]) == (True, "")
+
+
 def test_an_order_of_which_nothing_is_heard():
     assert row(order("orders", "fix", NOW), after=29)["trouble"] == ""
     shown = row(order("orders", "fix", NOW), after=31)
