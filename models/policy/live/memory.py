@@ -41,7 +41,7 @@ class Memory:
         policy, carried, delay_s: who decided last, its memory as JSON values, and how long it kept executors.
         forecast, refuted: the newest forecast's fields, if any; whether nothing came of load that they called sure.
         mode, pending: what the agent does with decisions; executors that it asks for beyond these, None: Spark scales.
-        standing, asked_at: the decision written last; when what it asks for, also for replays, last rose.
+        standing, asked_at: the decision written last; since when more than before is asked for, also for replays.
         beat_at, unknown_at: when a heartbeat was last written; since when the job has had no contract.
         refused: kinds of metrics that were refused, and when that was told.
         turns: when each application began to report after another one, by its id; the last one reports now.
@@ -150,6 +150,7 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     """Return the memory after a metrics record of one interval.
 
     With more executors than before, the next `COLD_BATCHES` batches teach no capacity; with fewer, the next one.
+    What was decided while the agent did not act is asked for, as a raise, once it does.
 
     Args:
         memory: so far; not changed.
@@ -162,6 +163,10 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     silent_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
     if executors is not None and memory.executors is not None and executors != memory.executors:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too
+    asked = (executors or 0) + (sample.get("pending_executors") or 0)
+    begins = sample.get("mode") == "act" and memory.mode not in (None, "act")
+    if begins and memory.standing is not None and memory.standing.executors > asked:  # it is asked for from now on
+        memory = replace(memory, asked_at=sample["wall_time"], raised_at=sample["wall_time"])
     return replace(
         memory, arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),

@@ -207,6 +207,26 @@ def test_a_batch_beside_a_start_that_takes_its_cores_teaches_nothing(growth, ask
     assert after.account != memory.account and after.batches != memory.batches
 
 
+@pytest.mark.parametrize(
+    ("was", "mode", "pending", "begins"),
+    [
+        ("freeze", "act", 0, True),
+        ("observe", "act", None, True),  # Spark scaled
+        ("freeze", "act", 1, False),  # it was asked for before
+        ("act", "act", 0, False),  # it is asked for again: the agent, or its cluster, may refuse it for good
+        (None, "act", 0, False),
+        ("act", "freeze", 0, False),
+    ],
+)
+def test_what_was_decided_while_the_agent_was_frozen_begins_once_it_acts_again(was, mode, pending, begins):
+    """Else the next executor starts beside it, as if this one had been under way since the raise before."""
+    standing = Standing("j-1", 60.0, 3, "")
+    memory = replace(with_interval(fresh(IN_TURNS), interval(executors=2)), standing=standing, mode=was)
+    told = {**interval(wall=101.0, executors=2), "mode": mode, "pending_executors": pending}
+    after = with_interval(replace(memory, asked_at=40.0, raised_at=40.0), told)
+    assert (after.asked_at, after.raised_at) == ((101.0, 101.0) if begins else (40.0, 40.0))
+
+
 @pytest.mark.parametrize("batch_first", [True, False])
 def test_the_batch_that_executors_left_teaches_nothing(batch_first):
     """It ran on those that left, too: on the rest alone its records would seem cheap."""
