@@ -66,6 +66,8 @@ class MergeSink:
         older = self._newest is not None and version < self._newest  # or this one again, from a checkpoint of before
         if self._form is None or query != self._query or older:
             self._form, self._query = retried(lambda: self._begin(rows, batch_id), self.attempts), query
+            if older and query:  # the table was put back, too: nothing later was found in it
+                self._newest = None
         check_values(self._form, rows.schema)
         # Only what was told before this sink was made, or failed in it, can be there already.
         repeated = self._newest is None or version <= self._newest
