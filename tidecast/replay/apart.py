@@ -54,7 +54,8 @@ def replay_apart(
         prefix: of the names of Tidecast's own topics; default: the environment's TIDECAST_KAFKA__PREFIX, else "".
         signing_key: as of `attach`.
         ended: whether to end before that, asked several times a second.
-        topics: whole names of those that the job reads, so that a range of another one is refused; none: not checked.
+        topics: whole names of those that the job reads, so that a range of another one, or one that leaves out one of
+            them, is refused; none: not checked.
 
     Returns:
         What was last said of each replay, by its id: done, cancelled, failed, compared, or where it was ended.

@@ -197,6 +197,7 @@ class Replays:
         if rps <= 0 or not self._pauses.is_first_over():
             self._say(order, None, "waiting", rps, why_none(self._job, rps))
             return
+        check_order(order, replayable, self._job.topics or self._pauses.topics())  # a pattern says none before that
         replayable.turn.take(self)
         if order.table:
             met.starting = Aside(order, replayable.start, "start")  # its range is copied first

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from tidecast.spark.progress import parse_offsets
+
 EARLY = 0.5
 """Share of a usual pause within which a batch may begin: what begins later runs into the next live batch."""
 LONG = 2.0
@@ -64,6 +66,16 @@ class LivePauses:
         """
         self._warm = self._warm or self._query.lastProgress is not None
         return self._warm
+
+    def topics(self) -> set[str]:
+        """Return the topics whose offsets the live query's newest report tells; none before one, or without a query.
+
+        Raises:
+            py4j.protocol.Py4JError: the JVM does not answer.
+        """
+        last = None if self._query is None else self._query.lastProgress
+        sources = [] if last is None else last.get("sources") or []
+        return {topic for source in sources for topic, _ in parse_offsets(source.get("endOffset"))}
 
     def may_begin(self) -> bool:
         """Return whether live batches leave the executors free now.

@@ -93,11 +93,19 @@ def check_order(order: ReplayOrder, replayable: Replayable, topics: Collection[s
         topics: that its query reads; none where that is not known.
 
     Raises:
-        ValueError: it is to be compared and cannot be, or it is of a topic that the job does not read.
+        ValueError: it is to be compared and cannot be, it is of a topic that the job does not read, or it leaves out
+            one that the job reads.
     """
     if order.then == "compare" and replayable.compare is None:
         raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
-    if strange := sorted({topic for topic, _ in order.first} - {*topics} if topics and not order.table else ()):
+    ordered, read = {topic for topic, _ in order.first}, ", ".join(sorted(topics))
+    strange, missing = sorted(ordered - {*topics}), sorted({*topics} - ordered)
+    if topics and strange and not order.table:
+        raise ValueError(f"the job reads {read}, the range is of {', '.join(strange)}: order it with --topic")
+    # A table may have a topic under another name. A gap has all topics that the job read when it went out.
+    if len(missing) > len(strange) and order.holds is None:
         raise ValueError(
-            f"the job reads {', '.join(sorted(topics))}, the range is of {', '.join(strange)}: order it with --topic"
+            f"the job reads {read}, the range leaves out {', '.join(missing)}, without whose records its results would "
+            "be counted wrongly. Ranges of several topics cannot be ordered by command or form: let the plan read all "
+            "records once more, as a query of its own into another table or topic"
         )

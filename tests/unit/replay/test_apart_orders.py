@@ -63,11 +63,17 @@ def test_it_reads_as_fast_as_its_own_batches_show_that_it_can_without_anybody_wh
     assert made[0].order.task_rows == 70  # as it was planned: no live batch tells it here
 
 
-def test_a_range_of_a_topic_that_the_job_does_not_read_is_refused_here_too(made, alone):
-    alone.topics, alone.orders = ("sales",), {"apart": _order("apart", apart=1)}
+@pytest.mark.parametrize(
+    ("topics", "words"),
+    [(("sales",), "order it with --topic"), (("events", "sales"), "the range leaves out sales, without whose")],
+)
+def test_a_range_of_a_topic_that_the_job_does_not_read_or_without_one_that_it_does_is_refused_here_too(
+    made, alone, topics, words
+):
+    alone.topics, alone.orders = topics, {"apart": _order("apart", apart=1)}
     Replays(alone, Replayable(lambda order: made)).poll()
     (said,) = alone.outbox.of(ReplayProgress)
-    assert said.state == "failed" and "order it with --topic" in said.reason and not made
+    assert said.state == "failed" and words in said.reason and not made
 
 
 def test_it_is_over_once_nothing_is_waited_for_and_says_what_became_of_each(made, alone):

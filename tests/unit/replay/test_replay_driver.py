@@ -770,6 +770,55 @@ def test_a_range_of_another_topic_than_the_job_reads_fails_and_one_of_a_table_is
     assert len(queries) == 2
 
 
+BOTH = {"starts": {"events": {"0": 0}, "refunds": {"0": 7}}, "ends": {"events": {"0": 100}, "refunds": {"0": 7}}}
+"""A range of two topics; of one of them there is nothing in it."""
+
+
+def test_a_range_that_leaves_out_a_topic_of_the_job_fails_also_of_a_table_or_compared_and_one_of_all_does_not(
+    queries, job
+):
+    job.topics, replayable = ("events", "refunds"), Replayable(lambda order: queries, compare=lambda order: "")
+    for one in ({}, {"table": "/lake/events"}, {"then": "compare"}):
+        job.orders = {"fix": _order(most_rps=50.0, **one)}
+        replays = Replays(job, replayable)
+        for _ in range(2):
+            replays.poll()
+        said = job.outbox.of(ReplayProgress)[-1]
+        assert said.state == "failed" and not queries
+        assert said.reason.startswith("the job reads events, refunds, the range leaves out refunds, without whose")
+    renamed = {"starts": {"old": {"0": 0}}, "ends": {"old": {"0": 100}}, "table": "/lake/old"}
+    job.orders = {"old": _order("old", most_rps=50.0, **renamed), "all": _order("all", most_rps=50.0, **BOTH)}
+    replays = Replays(job, replayable)
+    for _ in range(2):
+        replays.poll()
+    assert _states(job, "old") == ["failed"] and len(queries) == 1 and _states(job, "all")[-1] == "running"
+
+
+def test_the_gap_of_an_outage_has_the_topics_that_the_job_read_then_and_is_filled(queries, job):
+    job.topics, job.orders["gap-1"] = ("events", "since"), _gap(most_rps=50.0)
+    replays = Replays(job, Replayable(lambda order: queries))
+    for _ in range(2):
+        replays.poll()
+    assert len(queries) == 1 and _states(job, "gap-1")[-1] == "running"
+
+
+def test_of_a_job_that_reads_a_pattern_its_first_batch_says_which_topics_a_range_is_to_have(queries, job):
+    """The thread that tells the job's batches may come to it later than the one that begins replays."""
+    job.topics, job.orders = (), {"fix": _order(most_rps=5.0), "all": _order("all", most_rps=5.0, **BOTH)}
+    live = SimpleNamespace(status={"isTriggerActive": False}, lastProgress=None)
+    replays = Replays(job, Replayable(lambda order: queries), live)
+    for _ in range(2):
+        replays.poll()
+    assert queries == [] and _states(job) == ["waiting"]
+    of_files = {"endOffset": '{"logOffset":3}'}
+    live.lastProgress = {"batchId": 0, "sources": [of_files, {"endOffset": '{"events":{"0":9},"refunds":{"0":7}}'}]}
+    for _ in range(2):
+        replays.poll()
+    said = [one for one in job.outbox.of(ReplayProgress) if one.id == "fix"][-1]
+    assert _states(job) == ["waiting", "failed"] and "leaves out refunds" in said.reason
+    assert len(queries) == 1 and _states(job, "all")[-1] == "running"
+
+
 def test_an_order_that_the_job_cannot_meet_is_cancelled_like_any_other(queries, job):
     job.orders["fix"] = _order(wall_time=1.0)
     replays = Replays(job, None)
