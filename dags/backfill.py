@@ -36,7 +36,8 @@ QUESTION = "{{ params['job'] }}: {{ ti.xcom_pull(task_ids='plan')['sentence'] }}
                        description="Start of the range, in job time, e.g. 2026-03-01T00:00."),
         "end": Param(type="string", pattern=MOMENT, title="To",
                      description="End of the range, not included, in job time."),
-        "topic": optional_field("string", "Topic", "A topic that the job reads. Empty: `events` with the prefix."),
+        "topic": optional_field("string", "Topic",
+                                "The topic that the job reads; several with commas. Empty: `events` with the prefix."),
         "table": optional_field("string", "Table",
                                 "Absolute path of a Delta or Parquet table of the topic's records, which Airflow's "
                                 "workers read, too. Empty: the topic.", pattern="^/"),

@@ -32,8 +32,8 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     """Plan a backfill; nothing is ordered.
 
     Args:
-        form: job, begin, end, by, sure; and maybe topic, table, late_s, compare, weight and most_hours, executor-hours
-            that nobody need be asked for.
+        form: job, begin, end, by, sure; and maybe topic (several with commas), table, late_s, compare, weight and
+            most_hours, executor-hours that nobody need be asked for.
 
     Returns:
         `sentence`, the plan in words; `hours`, executor-hours that it is expected to cost beside the live job; `ask`,
@@ -168,8 +168,9 @@ def _goes_on(before: ReplayOrder, settings: Settings) -> bool:
 
 
 def _planned(settings: Settings, form: dict[str, Any], by: str, mark: str = "") -> CheapestOrder:
+    topics = tuple(name.strip() for name in (form["topic"] or "").split(",") if name.strip())
     asked = AskedRange(
-        form["job"], form["begin"], form["end"], form["topic"], form.get("late_s"), compare=form.get("compare", False),
+        form["job"], form["begin"], form["end"], topics, form.get("late_s"), compare=form.get("compare", False),
         table=Path(form["table"]) if form.get("table") else None, weight=form.get("weight"), mark=mark,
     )  # fmt: skip
     return plan_by(settings, make_order(settings, asked), by, form["sure"])

@@ -39,19 +39,19 @@ class AskedRange(NamedTuple):
     Attributes:
         job: a running job whose agent was attached with replay=.
         begin, end: first moment and the one after it, ISO 8601; without an offset in the job's time zone.
-        topic: that the job reads, as the broker has it; None: `events` of the shipped jobs, with the prefix.
+        topics: all that the job reads, as the broker has them; none: `events` of the shipped jobs, with the prefix.
         late_s: how late a record may have been produced, wall seconds; None: as late as the job takes it.
         rps: records per wall second at most; None: as live records leave it.
         name: of the replay; None: after the range, and `mark`, by which whoever orders it knows it again; "": none.
         compare: whether it is compared and then waits, in place of being published.
-        table: a table of the topic's records, to read it from; None: the topic itself.
+        table: a table of the topics' records, to read them from; None: the topics themselves.
         weight: of its part of what is left over, among replays that run at once; None: 1, or what its deadline needs.
     """
 
     job: str
     begin: str
     end: str
-    topic: str | None = None
+    topics: tuple[str, ...] = ()
     late_s: float | None = None
     rps: float | None = None
     name: str | None = None
@@ -105,7 +105,8 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     table = asked.table.resolve() if asked.table else None
     lateness = read_lateness(settings.kafka, asked.job, clock)
     span = lateness.range_of(since, until, asked.late_s, time.time())
-    found = find_range(settings.kafka, asked.topic or settings.kafka.topic("events"), span, table)
+    topics = list(dict.fromkeys(asked.topics)) or [settings.kafka.topic("events")]
+    found = find_range(settings.kafka, topics, span, table)
     days = [name_moment(moment, zone) for moment in moments]
     name = asked.name or "-".join(filter(None, [*days, asked.mark]))
     known = read_orders(settings.kafka, asked.job)

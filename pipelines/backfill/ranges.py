@@ -33,7 +33,7 @@ class OffsetRange(NamedTuple):
         return sum(self.ends[t][p] - at for t, parts in self.starts.items() for p, at in parts.items())
 
 
-def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
+def find_offsets(kafka: Kafka, topic: str, asked: TimeRange, may_be_empty: bool = False) -> OffsetRange:
     """Find the offsets of all records whose event time may lie in a range.
 
     A record is stamped when it is produced, after it happened: what happened in the range is stamped between its begin
@@ -43,6 +43,7 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
         kafka: the broker.
         topic: its whole name.
         asked: the range.
+        may_be_empty: whether it may hold no record, as of one topic among several.
 
     Raises:
         RangeError: the range is empty or holds no record, ends in the future or so lately that records may still come,
@@ -68,7 +69,7 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange) -> OffsetRange:
             if why := why_emptied(asked, cut, retention_s(kafka, topic)):
                 raise RangeError(why)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
-    if not found.records:
+    if not found.records and not may_be_empty:
         raise RangeError(
             f"topic {topic!r} holds no record produced from {asked.told(asked.begin)} to {asked.told(asked.until)}"
         )

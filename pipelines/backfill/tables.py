@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -15,38 +16,51 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def find_range(kafka: Kafka, topic: str, asked: TimeRange, table: Path | None = None) -> OffsetRange:
-    """Find the offsets of all records whose event time may lie in a range: on the topic, or in a table of its records.
+def find_range(kafka: Kafka, topics: Sequence[str], asked: TimeRange, table: Path | None = None) -> OffsetRange:
+    """Find the offsets of all records whose event time may lie in a range: on topics, or in a table of their records.
 
     A table is read by a Spark session in this process, which takes seconds to start.
 
     Args:
-        kafka: as in `find_offsets`, and so are `topic` and `asked`.
-        topic: likewise.
+        kafka: as in `find_offsets`, and so is `asked`.
+        topics: their whole names, one at least; of several, any may hold no record of the range, but not all.
         asked: likewise.
-        table: absolute path of a Delta or Parquet table with the columns of Spark's Kafka source; None: the topic.
+        table: absolute path of a Delta or Parquet table with the columns of Spark's Kafka source; None: the topics.
 
     Raises:
         RangeError: as `find_offsets`; or there is no such table, it has other columns, or does not hold the range.
         BrokerError, ValueError: as `find_offsets`.
         JavaError, JarsError: Spark cannot be started.
     """
+    several = len(topics) > 1
     if table is None:
-        return find_offsets(kafka, topic, asked)
+        return _joined([find_offsets(kafka, topic, asked, several) for topic in topics], asked)
     from pipelines.spark.session import local_session
 
     check_moments(asked)
     if not table.is_dir():
         raise RangeError(f"{table} is no folder: give the path of a Delta or Parquet table")
-    held = HeldTopic.about(kafka, topic, asked)
+    held = [HeldTopic.about(kafka, topic, asked) for topic in topics]
     spark = local_session("tidecast backfill", delta=True)
     try:
-        return find_in_table(spark, table, held, asked)
+        return _joined([find_in_table(spark, table, one, asked, several) for one in held], asked)
     finally:
         spark.stop()
 
 
-def find_in_table(spark: SparkSession, table: Path, held: HeldTopic, asked: TimeRange) -> OffsetRange:
+def _joined(parts: Sequence[OffsetRange], asked: TimeRange) -> OffsetRange:
+    """Return the ranges of topics as one; refused where none of them holds a record."""
+    starts = {topic: offsets for part in parts for topic, offsets in part.starts.items()}
+    found = OffsetRange(starts, {topic: offsets for part in parts for topic, offsets in part.ends.items()})
+    if not found.records:
+        span = f"{asked.told(asked.begin)} to {asked.told(asked.until)}"
+        raise RangeError(f"none of the topics {', '.join(starts)} holds a record produced from {span}")
+    return found
+
+
+def find_in_table(
+    spark: SparkSession, table: Path, held: HeldTopic, asked: TimeRange, may_be_empty: bool = False
+) -> OffsetRange:  # fmt: skip
     """Find the offsets of a range in a table; of partitions without a record of it an empty range.
 
     Args:
@@ -54,6 +68,7 @@ def find_in_table(spark: SparkSession, table: Path, held: HeldTopic, asked: Time
         table: absolute path.
         held: what the topic, whose name stands in the table, still says of the range.
         asked: the range.
+        may_be_empty: as in `find_offsets`.
 
     Raises:
         RangeError: the range is empty or in the future; the table is none, has other columns, holds nothing of the
@@ -92,9 +107,10 @@ def find_in_table(spark: SparkSession, table: Path, held: HeldTopic, asked: Time
             f"{told(newest)}, and read the rest from the topic, without --table"
         )
     found = [row for row in rows if row["begin"] is not None]
-    if not found:
+    if not found and not may_be_empty:
         raise RangeError(f"{table} holds no record of topic {name!r} produced from {told(begin)} to {told(until)}")
-    quiet = {str(number): part.until for number, part in held.parts.items()}
+    past = {number: part.until for number, part in held.parts.items()}
+    quiet = {str(number): at for number, at in (past or {row["partition"]: row["newest"] + 1 for row in rows}).items()}
     starts = quiet | {str(row["partition"]): int(row["begin"]) for row in found}
     ends = quiet | {str(row["partition"]): int(row["end"]) + 1 for row in found}
     return OffsetRange({name: starts}, {name: ends})

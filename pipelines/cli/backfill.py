@@ -38,7 +38,9 @@ def backfill(
         float | None,
         typer.Option(help="How late a record may have been produced, wall seconds; as late as the job takes them."),
     ] = None,
-    topic: Annotated[str | None, typer.Option(help="Topic of the job; by default `events` with the prefix.")] = None,
+    topic: Annotated[
+        list[str] | None, typer.Option(help="Topic of the job, once for each; by default `events` with the prefix.")
+    ] = None,
     table: Annotated[Path | None, typer.Option(help="A table of the topic's records, to read it from.")] = None,
     pause: Annotated[str | None, typer.Option(help="Pause the replay of this name.")] = None,
     resume: Annotated[str | None, typer.Option(help="Go on with it.")] = None,
@@ -76,7 +78,7 @@ def backfill(
         raise SettingsError("give a range, or one of --pause, --resume, --cancel, --publish.")
     of_new = {
         "--by": by, "--sure": sure, "--rps": rps, "--weight": weight, "--compare": compare or None, "--name": name,
-        "--late-s": late_s, "--topic": topic, "--table": table,
+        "--late-s": late_s, "--topic": topic or None, "--table": table,
     }  # fmt: skip
     if not ranged and (given := [option for option, value in of_new.items() if value is not None]):
         raise SettingsError(f"{', '.join(given)}: of a new replay; give its range, --from and --to.")
@@ -94,7 +96,7 @@ def backfill(
         if order.apart is not None:
             _say_started(start_application(settings, order))
     elif begin and end:
-        asked_range = AskedRange(job, begin, end, topic, late_s, rps, name, compare, table, weight)
+        asked_range = AskedRange(job, begin, end, tuple(topic or ()), late_s, rps, name, compare, table, weight)
         order = _ordered(settings, asked_range, by, sure)
     elif begin or end:
         raise SettingsError("a range has two ends: give both --from and --to.")

@@ -6,8 +6,11 @@ from collections import Counter
 
 import pytest
 
+from pipelines.backfill.asked import TimeRange
 from pipelines.backfill.orders import newest_progress, read_orders, send_order
+from pipelines.backfill.tables import find_range
 from pipelines.kafka.publisher import Publisher
+from pipelines.kafka.topics import create_topic
 from tests.fakes import driver
 from tests.fakes.result_tables import standing, version
 from tests.fakes.waiting import wait_until
@@ -39,10 +42,10 @@ def topic(empty_topics, monkeypatch):
     return empty_topics
 
 
-def _send(kafka, events):
+def _send(kafka, events, name="events"):
     publisher = Publisher(kafka)
     for n, (key, at) in enumerate(events):
-        publisher.send_bytes("events", None, json.dumps({"key": key, "at": at}).encode(), partition=n % PARTITIONS)
+        publisher.send_bytes(name, None, json.dumps({"key": key, "at": at}).encode(), partition=n % PARTITIONS)
     publisher.close()
 
 
@@ -62,11 +65,12 @@ def _plan(left_out=""):
 class Job:
     """A live query that merges into a table, and the side of its agent that runs replays."""
 
-    def __init__(self, spark, kafka, folder):
+    def __init__(self, spark, kafka, folder, names=("events",)):
         self.spark, self.kafka, self.folder = spark, kafka, folder
+        self.topics = tuple(map(kafka.topic, names))
         self.table = str(folder / "counts")
         self.source = {"kafka.bootstrap.servers": kafka.bootstrap, "kafka.fetch.max.wait.ms": "20"}
-        self.job = driver.job(topics=(kafka.topic("events"),))
+        self.job = driver.job(topics=self.topics)
         self.job.mode = "act"
         self.again = replay_into(spark, self.table, _plan(), self.source, "2", "update", "200 milliseconds")
 
@@ -74,7 +78,7 @@ class Job:
         """Run the live query until it has all that there is."""
         records = (
             self.spark.readStream.format("kafka").options(**self.source)
-            .option("subscribe", self.kafka.topic("events")).option("startingOffsets", "earliest").load()
+            .option("subscribe", ",".join(self.topics)).option("startingOffsets", "earliest").load()
         )  # fmt: skip
         query = (
             plan(records).writeStream.foreachBatch(MergeSink(self.table, ["key"], plan=version)).outputMode("update")
@@ -101,8 +105,8 @@ class Job:
         events = self.kafka.topic("events")
         starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
         return ReplayOrder(
-            name, "orders", time.time(), "run", starts, ends, most_rps=1e4, task_s=60.0,
-            **{"begin_ms": BEGIN, "end_ms": END, **fields},
+            name, "orders", time.time(), "run", most_rps=1e4, task_s=60.0,
+            **{"starts": starts, "ends": ends, "begin_ms": BEGIN, "end_ms": END, **fields},
         )  # fmt: skip
 
     def state(self, name):
@@ -178,3 +182,20 @@ def _apart(job, topic, monkeypatch):
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"other": "done"}
     assert job.rows() == rows | inside
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {}  # nothing is left
+
+
+def test_a_range_of_two_topics_is_counted_from_both_and_one_of_either_changes_nothing(one_partition, topic, tmp_path):
+    create_topic(topic, "refunds")
+    refunds = [("k1", BEGIN + 500), ("k2", 5 * MINUTE)]
+    _send(topic, refunds, "refunds")
+    job = Job(one_partition, topic, tmp_path, ("events", "refunds"))
+    job.live(_plan("k1"), "2")  # as if a mend had kept the version
+    before, now = job.rows(), time.time()
+    said = job.replay("half")
+    assert said[-1].state == "failed" and f"leaves out {job.topics[1]}, without" in said[-1].reason
+    assert job.rows() == before == _truth([*_events(), *refunds], "k1")
+    found = find_range(topic, job.topics, TimeRange(now - 3600, now, 0.0, now))
+    said = job.replay("whole", starts=found.starts, ends=found.ends)
+    assert said[-1].state == "done", said[-1]
+    inside = {group: n for group, n in _truth([*_events(), *refunds]).items() if BEGIN <= group[1] < END}
+    assert inside["k1", BEGIN] == 8 and job.rows() == before | inside

@@ -9,6 +9,7 @@ import pytest
 from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.backfill.held import CopiedPartition, HeldTopic, check_copied
 from pipelines.backfill.ranges import find_offsets
+from pipelines.backfill.tables import find_range
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topic, retention_s
 from tidecast.control import Clock
@@ -73,6 +74,8 @@ def test_a_clock_that_jumped_for_a_moment_does_not_end_a_range_before_what_follo
     found = find_offsets(topic, name, TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
     assert (found.starts[name]["2"], found.ends[name]["2"]) == (20, 53)
     assert (found.starts[name]["0"], found.ends[name]["0"]) == (20, 53)
+    both = find_range(topic, [topic.topic("events"), name], TimeRange(DAY + 200, DAY + 500, 30.0, NOW))
+    assert both.starts[name] == found.starts[name] and both.records == found.records + 33 + 3
 
 
 def test_a_range_of_which_the_topic_has_dropped_the_beginning_is_refused_with_what_it_holds(topic):

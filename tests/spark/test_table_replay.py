@@ -1,8 +1,10 @@
 """A range of a table, read again as if the topic still held it: paced, in order, once, and into the live table."""
 
 import time
+from collections import Counter
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import chain
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -198,6 +200,15 @@ def test_a_range_is_found_and_staged_from_parquet_as_from_delta(one_partition, t
         ]
 
 
+def test_a_range_of_two_topics_is_staged_from_the_table_that_has_both(one_partition, tables, tmp_path):
+    one = ordered(one_partition, tables / "parquet", 120, 360)
+    starts, ends = ({**at, "others": at["orders"]} for at in (one.starts, one.ends))
+    both = replace(one, starts=starts, ends=ends)
+    files = staged.stage(one_partition, both, tmp_path / "both").glob("*.parquet")
+    found = [pyarrow.parquet.read_table(file, columns=["topic"])["topic"].to_pylist() for file in files]
+    assert Counter(chain.from_iterable(found)) == {"orders": 240, "others": 240}
+
+
 def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
     def find(name, begin=DAY + 120, end=DAY + 360, topic="orders", slack=0.0):
         return find_in_table(spark, tables / name, noted(name=topic), TimeRange(begin, end, slack, DAY + 900))
@@ -227,7 +238,7 @@ def test_what_a_table_cannot_give_is_refused_by_name(spark, tables):
     with pytest.raises(RecordTableError, match="'lake/orders': give its absolute path"):
         read_table(spark, "lake/orders")
     with pytest.raises(RangeError, match="nowhere is no folder"):  # before Spark is started
-        find_range(None, "orders", TimeRange(DAY, DAY + 60, 0.0, DAY + 900), tables / "nowhere")
+        find_range(None, ["orders"], TimeRange(DAY, DAY + 60, 0.0, DAY + 900), tables / "nowhere")
 
 
 def test_each_partition_of_the_topic_is_in_the_range_and_one_that_the_table_has_in_part_is_refused(spark, tables):
@@ -236,6 +247,9 @@ def test_each_partition_of_the_topic_is_in_the_range_and_one_that_the_table_has_
     found = find_in_table(spark, tables / "delta", topic, asked)
     assert found.starts == {"orders": {"0": 60, "1": 60, "2": 4}}  # what comes late on a quiet one is read again, too
     assert found.ends == {"orders": {"0": 180, "1": 180, "2": 4}}
+    early = TimeRange(DAY - 500, DAY - 100, 0.0, DAY + 900)
+    none = find_in_table(spark, tables / "delta", noted(), early, may_be_empty=True)  # as one among several
+    assert none.starts == none.ends == {"orders": {"0": 300, "1": 300}}
     with pytest.raises(RangeError, match=r"short lacks records of partition 1 of topic 'orders' from \S+T22:18:21Z on"):
         find_in_table(spark, tables / "short", topic, asked)
 

@@ -98,14 +98,15 @@ def check_order(order: ReplayOrder, replayable: Replayable, topics: Collection[s
     """
     if order.then == "compare" and replayable.compare is None:
         raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
-    ordered, read = {topic for topic, _ in order.first}, ", ".join(sorted(topics))
-    strange, missing = sorted(ordered - {*topics}), sorted({*topics} - ordered)
-    if topics and strange and not order.table:
-        raise ValueError(f"the job reads {read}, the range is of {', '.join(strange)}: order it with --topic")
+    ordered, known = {topic for topic, _ in order.first}, sorted(topics)
+    strange, missing = sorted(ordered - {*known}), [topic for topic in known if topic not in ordered]
+    read = f"the job reads {', '.join(known)}, the range"
+    if known and strange and not order.table:
+        raise ValueError(f"{read} is of {', '.join(strange)}: order it with --topic")
     # A table may have a topic under another name. A gap has all topics that the job read when it went out.
     if len(missing) > len(strange) and order.holds is None:
         raise ValueError(
-            f"the job reads {read}, the range leaves out {', '.join(missing)}, without whose records its results would "
-            "be counted wrongly. Ranges of several topics cannot be ordered by command or form: let the plan read all "
-            "records once more, as a query of its own into another table or topic"
+            f"{read} leaves out {', '.join(missing)}, without whose records its results would be counted wrongly: "
+            f"order it again with --topic {' --topic '.join(known)}, or with Topic {','.join(known)} in the form of "
+            "Airflow's DAG"
         )

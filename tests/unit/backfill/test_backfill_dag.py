@@ -46,7 +46,10 @@ def test_a_person_is_asked_where_it_costs_more_than_the_form_allows(world):
     assert dag.plan(FORM) == {"sentence": "so it is", "hours": 1.0, "ask": False, "by": due}
     world.hours = 2.5
     assert dag.plan(FORM)["ask"] and not dag.plan({**FORM, "most_hours": None})["ask"]
-    assert world.asked[0].job == "orders" and world.asked[0].topic == "sales" and not world.sent
+    assert world.asked[0].job == "orders" and world.asked[0].topics == ("sales",) and not world.sent
+    for topics in ("sales, refunds", None):
+        dag.plan({**FORM, "topic": topics})
+    assert [one.topics for one in world.asked[-2:]] == [("sales", "refunds"), ()]
     dag.plan({**FORM, "weight": 2.0})
     assert [one.weight for one in (world.asked[0], world.asked[-1])] == [None, 2.0]
 

@@ -4,6 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from configs.errors import SettingsError
+from pipelines.backfill import application, ordering
 from pipelines.backfill.text import describe_order, describe_progress
 from pipelines.cli.app import app
 from tidecast.orders import ReplayOrder, ReplayProgress
@@ -44,3 +45,12 @@ def test_an_order_and_its_progress_are_a_line_each():
 def test_what_makes_no_sense_is_refused_by_its_option(options, words):
     result = CliRunner().invoke(app, ["backfill", "orders", *options])
     assert isinstance(result.exception, SettingsError) and words in str(result.exception)
+
+
+def test_a_topic_is_given_once_for_each_that_the_job_reads(monkeypatch):
+    asked, span = [], ["--from", "2026-03-01", "--to", "2026-03-02", "--no-wait"]
+    monkeypatch.setattr(ordering, "make_order", lambda settings, one: asked.append(one) or ORDER)
+    monkeypatch.setattr(application, "give_order", lambda settings, one: None)
+    for topics in ([], ["--topic", "sales"], ["--topic", "sales", "--topic", "refunds"]):
+        assert CliRunner().invoke(app, ["backfill", "orders", *span, *topics]).exit_code == 0
+    assert [one.topics for one in asked] == [(), ("sales",), ("sales", "refunds")]

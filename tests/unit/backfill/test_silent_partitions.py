@@ -13,6 +13,7 @@ from pipelines.backfill import held, ranges
 from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.backfill.held import HeldTopic
 from pipelines.backfill.ranges import find_offsets
+from pipelines.backfill.tables import find_range
 from pipelines.kafka.connection import TopicError
 
 KAFKA = Kafka(bootstrap="broker:9092")
@@ -60,6 +61,23 @@ class Topic:
 
     def close(self):
         self.closed += 1
+
+
+class Several(Topic):
+    """Topics of which each begins at a moment of its own, and has lost what was before its first `kept` offsets."""
+
+    kept = 0
+
+    def __init__(self, since):
+        self.since, self.closed = since, 0
+
+    def partitions_for_topic(self, topic):
+        super().__init__(self.since[topic])
+        self.partition = TopicPartition(topic, 0)
+        return {0}
+
+    def beginning_offsets(self, places):
+        return {place: self.kept if place.topic == "refunds" else 0 for place in places}
 
 
 class Silent(Topic):
@@ -124,6 +142,24 @@ def test_a_range_is_found_whose_records_are_followed_by_others(at):
     topic.beginning_offsets = lambda places: dict.fromkeys(places, 0)
     found = find_offsets(KAFKA, "events", ASKED)
     assert (found.starts, found.ends, topic.closed) == ({"events": {"0": 5}}, {"events": {"0": 8}}, 1)
+
+
+def test_a_range_of_several_topics_has_each_of_them_also_one_without_a_record_of_it_but_not_all(at):
+    at(Several, {"events": DAY + 420, "refunds": DAY + 1200, "sales": DAY + 480})
+    found = find_range(KAFKA, ["events", "refunds", "sales"], ASKED)
+    assert found.starts == {"events": {"0": 5}, "refunds": {"0": 5}, "sales": {"0": 5}}
+    assert found.ends == {"events": {"0": 8}, "refunds": {"0": 5}, "sales": {"0": 7}} and found.records == 5
+    at(Several, {"events": DAY + 1200, "refunds": DAY + 1200})
+    with pytest.raises(RangeError, match=r"^none of the topics events, refunds holds a record produced from 2023-11-1"):
+        find_range(KAFKA, ["events", "refunds"], ASKED)
+    with pytest.raises(RangeError, match=r"^topic 'events' holds no record produced from"):
+        find_range(KAFKA, ["events"], ASKED)
+
+
+def test_of_several_topics_the_one_is_named_that_holds_a_range_no_longer(at):
+    at(Several, {"events": DAY + 420, "refunds": DAY + 60}).kept = 5
+    with pytest.raises(RangeError, match=r"^topic 'refunds' no longer holds all from .* Give --from \S+T22:14:21Z"):
+        find_range(KAFKA, ["events", "refunds"], ASKED)
 
 
 def test_records_of_a_range_are_found_among_those_of_a_clock_that_runs_fast_as_long_as_they_come(at, monkeypatch):

@@ -786,6 +786,7 @@ def test_a_range_that_leaves_out_a_topic_of_the_job_fails_also_of_a_table_or_com
         said = job.outbox.of(ReplayProgress)[-1]
         assert said.state == "failed" and not queries
         assert said.reason.startswith("the job reads events, refunds, the range leaves out refunds, without whose")
+        assert "order it again with --topic events --topic refunds, or with Topic events,refunds in the" in said.reason
     renamed = {"starts": {"old": {"0": 0}}, "ends": {"old": {"0": 100}}, "table": "/lake/old"}
     job.orders = {"old": _order("old", most_rps=50.0, **renamed), "all": _order("all", most_rps=50.0, **BOTH)}
     replays = Replays(job, replayable)
