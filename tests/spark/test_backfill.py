@@ -2,7 +2,6 @@
 
 import json
 import os
-import resource
 import shutil
 import signal
 import threading
@@ -13,6 +12,7 @@ from math import isnan
 import pytest
 from pyspark.sql import functions as F
 
+from tests.fakes.full_disk import no_room, pid_of
 from tests.fakes.result_tables import SCHEMA, as_rows, live, seen, told, version
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import publish as publishing
@@ -55,22 +55,12 @@ def data_files(folder):
     return {(at, name) for at, name in found if name.endswith(".parquet")}
 
 
-def pid_of(spark):
-    return int(spark._jvm.java.lang.ProcessHandle.current().pid())
-
-
 @contextmanager
 def full_disk(spark, doing):
-    """The JVM may write no byte into a file any more, and what is done says so."""
-    jvm = pid_of(spark)
-    whole = resource.prlimit(jvm, resource.RLIMIT_FSIZE)
-    resource.prlimit(jvm, resource.RLIMIT_FSIZE, (64, whole[1]))
+    """What is done says that the disk is full."""
     says = f"cannot be {doing}: no room beside .*hourly; the live table is as it was: free some space"
-    try:
-        with pytest.raises(BackfillError, match=says):
-            yield
-    finally:
-        resource.prlimit(jvm, resource.RLIMIT_FSIZE, whole)
+    with no_room(spark), pytest.raises(BackfillError, match=says):
+        yield
 
 
 @contextmanager

@@ -6,12 +6,15 @@ from configs.settings import load
 from pipelines.jobs import word_count
 from pipelines.jobs.launch import Launch
 from pipelines.jobs.windows import JOB, result_key
-from tidecast.backfill.spec import BackfillError
+from tests.fakes.full_disk import no_room
+from tidecast.backfill.kept import kept_folder
+from tidecast.backfill.spec import BackfillError, Spec
 from tidecast.backfill.topic.difference import differences, summarise
 from tidecast.backfill.topic.into import WINDOW
 from tidecast.backfill.topic.kept import keep, kept_results, window_of
 
 pytestmark = pytest.mark.spark
+SPEC = Spec("fix", "results", 100, 120, "1", ("key",))
 
 
 def batch(spark, *rows):
@@ -27,17 +30,17 @@ def read(frame):
 
 
 def test_the_newest_result_of_whole_windows_is_kept_and_a_repeated_batch_changes_nothing(one_partition, tmp_path):
-    spark, take = one_partition, keep(tmp_path / "shadow", WINDOW, 100, 120)
-    assert read(kept_results(spark, tmp_path / "shadow")) == {}
+    spark, take, folder = one_partition, keep(SPEC, tmp_path / "job", WINDOW), kept_folder(tmp_path / "job", "fix")
+    assert read(kept_results(spark, folder)) == {}
     first = [("t", name("a", 100), "1"), ("t", name("a", 95), "part"), ("t", name("b@1-2", 110), "ü")]
     take(batch(spark, *first), 0)
     # Of a change log: the old result goes and the new one comes in one batch.
     later = batch(spark, ("t", name("a", 100), None), ("t", name("a", 100), "2"), ("t", name("c", 111), "part"))
     for _ in range(2):
         take(later, 10)
-    assert read(kept_results(spark, tmp_path / "shadow")) == {name("a", 100): "2", name("b@1-2", 110): "ü"}
+    assert read(kept_results(spark, folder)) == {name("a", 100): "2", name("b@1-2", 110): "ü"}
     take(batch(spark, ("t", name("a", 100), None)), 11)
-    assert read(kept_results(spark, tmp_path / "shadow"))[name("a", 100)] is None
+    assert read(kept_results(spark, folder))[name("a", 100)] is None
 
 
 def test_the_main_jobs_replays_take_its_own_results_and_those_of_no_other_query_on_the_topic(one_partition, tmp_path):
@@ -50,7 +53,16 @@ def test_the_main_jobs_replays_take_its_own_results_and_those_of_no_other_query_
 
 def test_a_key_without_a_window_stops_the_replay(one_partition, tmp_path):
     with pytest.raises(Exception, match="result under key plain: no window"):
-        keep(tmp_path, WINDOW, 0, 10)(batch(one_partition, ("t", "plain", "1")), 0)
+        keep(SPEC, tmp_path / "job", WINDOW)(batch(one_partition, ("t", "plain", "1")), 0)
+
+
+def test_a_full_disk_is_named_with_what_stands_and_the_batch_is_kept_once_there_is_room(one_partition, tmp_path):
+    take, some = keep(SPEC, tmp_path / "job", WINDOW), batch(one_partition, ("t", name("a", 100), "1" * 99))
+    says = r"^backfill fix \[.*\) cannot be written: no room beside \S+/job; topic results is as it was: free some"
+    with no_room(one_partition), pytest.raises(BackfillError, match=says):
+        take(some, 0)
+    take(some, 0)
+    assert read(kept_results(one_partition, kept_folder(tmp_path / "job", "fix"))) == {name("a", 100): "1" * 99}
 
 
 def test_each_key_is_equal_differs_is_new_or_gone(one_partition):

@@ -70,7 +70,7 @@ class TableReplays:
             now=order.end_ms, most=order.holds,
         )  # fmt: skip
         self.open[order.id] = backfill
-        with refuse_full_disk(backfill, "copied"):
+        with refuse_full_disk(backfill.spec, "copied"):
             copy = namespace.folder(self.table, order.id) / namespace.RANGE
             stream = replay_stream(self.spark, order, self.source, copy)
         taken = self._writer(order, stream, _batch_writer(backfill), backfill.checkpoint)

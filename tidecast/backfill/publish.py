@@ -65,7 +65,7 @@ def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10, last
     """
     if attempts < 1:
         raise BackfillError(f"{attempts} attempts to publish {backfill.spec.words}: give 1 or more")
-    with refuse_full_disk(backfill, "published"):
+    with refuse_full_disk(backfill.spec, "published"):
         summary = retried(lambda: _published(backfill, tolerance), attempts)
         waiting = changed_windows(backfill, backfill.spec.last.mark, table_version(backfill.table)).count()
         if last and not waiting:

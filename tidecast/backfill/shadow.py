@@ -40,7 +40,7 @@ def write(backfill: Backfill, replayed: DataFrame) -> None:
         Exception: as pyspark raises it; the round is not written then.
     """
     rows = _in_range(backfill, replayed)
-    with refuse_full_disk(backfill, "written"):
+    with refuse_full_disk(backfill.spec, "written"):
         if len(backfill.spec.rounds) == 1:
             # A checkpoint of micro-batches would go on from what is overwritten here.
             namespace.discard(backfill.table, backfill.spec.name, namespace.CHECKPOINT, namespace.KEPT)
@@ -69,7 +69,7 @@ def sink(backfill: Backfill) -> Callable[[DataFrame, int], None]:
 
     def take(batch: DataFrame, batch_id: int) -> None:
         rows = _in_range(backfill, batch)
-        with refuse_full_disk(backfill, "written"):
+        with refuse_full_disk(backfill.spec, "written"):
             keep_batch(rows, folder, batch_id, "parquet")
 
     return take
@@ -89,7 +89,7 @@ def finish(backfill: Backfill) -> None:
         batches = kept_batches(kept_folder(backfill.table, backfill.spec.name))
         if not batches:
             raise BackfillError(f"backfill {backfill.spec.words} has told nothing: write its replay first")
-        with refuse_full_disk(backfill, "written"):
+        with refuse_full_disk(backfill.spec, "written"):
             _replace(backfill, _last_told(backfill, backfill.spark.read.parquet(*batches)))
         backfill.save(backfill.spec.with_written())
     namespace.discard(backfill.table, backfill.spec.name, namespace.KEPT)

@@ -1,6 +1,7 @@
 """Replays into a topic without Spark and broker: what is refused, what is sent, what stays, and what is left behind."""
 
 import dataclasses
+import errno
 import json
 import os
 import time
@@ -368,6 +369,25 @@ def test_a_range_of_a_table_is_copied_beside_the_replay_by_whom_its_lease_is(rep
     with pytest.raises(RuntimeError, match="killed in the copy"):
         replays.of.start(order("other", 0, HOUR))
     assert folders(tmp_path) == [".lock", "other"] and not namespace.runs(tmp_path / "job", "other")
+
+
+@pytest.mark.parametrize(
+    "full", [OSError(errno.EDQUOT, "quota"), RuntimeError("java.io.IOException: No space left on device")]
+)
+def test_a_disk_that_is_full_while_a_range_is_copied_is_named_and_nothing_of_it_is_left(
+    replays, monkeypatch, tmp_path, full
+):
+    def stream(*given):
+        raise full
+
+    monkeypatch.setattr(into, "replay_stream", stream)
+    says = (
+        rf"^backfill fix \[1970-01-01 01:00:00, 1970-01-01 02:00:00\) cannot be copied: no room beside {tmp_path}/job; "
+        "topic results is as it was: free some space and go on with the same id$"
+    )
+    with pytest.raises(BackfillError, match=says):
+        replays.of.start(dataclasses.replace(order(), table="/lake/orders"))
+    assert folders(tmp_path) == [".lock"] and not replays.of.leases
 
 
 class LetGo(dict):

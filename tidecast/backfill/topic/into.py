@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from tidecast.backfill import namespace
 from tidecast.backfill.final import check_final, why_open
 from tidecast.backfill.kept import discard_orphans, kept_batches, kept_folder
+from tidecast.backfill.room import refuse_full_disk
 from tidecast.backfill.running import cancel, check_range_is_free, check_same
 from tidecast.backfill.spec import BackfillError, Spec, check_name, check_range
 from tidecast.backfill.topic.difference import differences, newest_records, summarise
@@ -55,14 +56,16 @@ class TopicReplays:
 
         Raises:
             BackfillError: the order has no range of event time, or one that live records may still change or another
-                replay has a part of; it was begun with another plan; the plan makes no records.
+                replay has a part of; it was begun with another plan; the plan makes no records; the disk is full.
             Exception: as pyspark raises it.
         """
-        begin_ms, end_ms = _range(order)
-        check_final(self.live, end_ms, order.id)
-        begun = self._begin(Spec(order.id, self.topic, begin_ms, end_ms, self.version, ("key",)))
+        spec = self._spec(order)
+        check_final(self.live, spec.end, order.id)
+        begun = self._begin(spec)
         try:  # with the lease: a range of a table is copied
-            return self._started(order, self._results(order, self._own(order.id) / namespace.RANGE))
+            with refuse_full_disk(spec, "copied", self.place):
+                results = self._results(order, self._own(order.id) / namespace.RANGE)
+            return self._started(order, results)
         except BaseException:
             self._leave(order.id)
             if begun:  # nothing is to be gone on with
@@ -137,11 +140,14 @@ class TopicReplays:
 
     def _started(self, order: ReplayOrder, results: DataFrame) -> Any:
         writer = (
-            results.writeStream.foreachBatch(keep(kept_folder(self.place, order.id), self.window, *_range(order)))
+            results.writeStream.foreachBatch(keep(self._spec(order), self.place, self.window))
             .option("checkpointLocation", str(self._own(order.id) / namespace.CHECKPOINT))
             .outputMode(self.output_mode).trigger(processingTime=self.trigger)
         )  # fmt: skip
         return start_replay(writer, self.output_mode, self.spark)
+
+    def _spec(self, order: ReplayOrder) -> Spec:
+        return Spec(order.id, self.topic, *_range(order), self.version, ("key",))
 
     def _begin(self, spec: Spec) -> bool:
         """Take the lease; return whether nothing of this replay was begun before."""

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidecast.backfill.kept import BATCH, keep_batch, kept_batches
-from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.kept import BATCH, keep_batch, kept_batches, kept_folder
+from tidecast.backfill.room import refuse_full_disk
+from tidecast.backfill.spec import BackfillError, Spec
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -15,26 +16,29 @@ if TYPE_CHECKING:
 _SCHEMA = f"key string, value binary, {BATCH} bigint"
 
 
-def keep(folder: Path, window: str, begin_ms: int, end_ms: int) -> Callable[[DataFrame, int], None]:
+def keep(spec: Spec, place: Path, window: str) -> Callable[[DataFrame, int], None]:
     """Return what a replay gives to `foreachBatch`: it writes the results whose windows lie wholly in the range.
 
-    The others are left out, because the replay may have seen a part of their records only.
+    The others are left out, because the replay may have seen a part of their records only. It raises BackfillError
+    where the disk is full.
 
     Args:
-        folder: of the replay's results.
+        spec: of the replay, whose `table` is the topic.
+        place: beside which its files lie.
         window: pattern of the records' keys, see `window_of`.
-        begin_ms: of the range, event time.
-        end_ms: likewise.
     """
+    folder = kept_folder(place, spec.name)
 
     def take(batch: DataFrame, number: int) -> None:
         from pyspark.sql import functions as F
 
         start, end = window_of(window)
         none = F.raise_error(F.format_string("result under key %s: no window in it by the pattern", "key"))
-        inside = F.when(start.isNotNull() & end.isNotNull(), (start >= begin_ms) & (end <= end_ms)).otherwise(none)
+        known = start.isNotNull() & end.isNotNull()
+        inside = F.when(known, (start >= spec.begin) & (end <= spec.end)).otherwise(none)
         rows = batch.select(F.col("key").cast("string").alias("key"), F.col("value").cast("binary").alias("value"))
-        keep_batch(rows.where(inside), folder, number, "json")
+        with refuse_full_disk(spec, "written", place):
+            keep_batch(rows.where(inside), folder, number, "json")
 
     return take
 
