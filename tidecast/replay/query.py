@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import math
+import re
 import time
 from typing import Any
 
@@ -21,6 +22,7 @@ log = logging.getLogger("tidecast")
 
 READING = "Processing new data"
 """How Spark says in a query's status that a batch is run that reads records."""
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
 
 
 class ReplayQuery:
@@ -88,7 +90,7 @@ class ReplayQuery:
             return True
         if not self._query.isActive:
             failure = self._query.exception()
-            raise RuntimeError(f"its query has ended before the range was read: {failure or 'it was stopped'}")
+            raise RuntimeError(f"its query has ended before the range was read: {why_ended(failure)}") from failure
         return False
 
     def admit(self, rps: float, may_begin: bool = True, live_s: float = 0.0) -> None:
@@ -219,3 +221,17 @@ class ReplayQuery:
         self._task_s.append(task_s)
         work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)
         return Pace(batch.rows, task_s, work_s, fixed_s, len(self._task_s) == 1, tasks)
+
+
+def why_ended(failure: BaseException | None) -> str:
+    """Return what a query has ended with: of an error that Python raised, as a sink's, its own words alone.
+
+    Spark tells these behind its own and the whole stack, where nobody comes to them in a line.
+
+    Args:
+        failure: as the query tells it; None: it was stopped.
+    """
+    if failure is None:
+        return "it was stopped"
+    raised = _RAISED.findall(f"{failure}")
+    return str(raised[-1]) if raised else f"{failure}"
