@@ -147,13 +147,14 @@ class ReplayProgress:
 
     `state`: waiting (for its first batch, or for a rate), running, paused, read (all of the range is, and is being
     published or compared), compared (and waits until it is to be published; `reason` tells the difference), done,
-    cancelled, failed (with the reason). `done` of `records` are processed; `admitted_rps` is the rate that it is
-    admitted with and `rps` what it came to; of the records that its rate has allowed lately it has read the share
-    `reached`, as its batches waited; `rows` of a batch that took `batch_s`, its longest tasks `task_s` each, all of its
-    tasks together `work_s`; its query was started at the wall time `reading_since`. `executors` are those beyond the
-    live job's that its schedule asks for now, `executors_soon` those that it keeps if they run, `cost` what its order
-    believes of a record. It is `warm` where a dry run has made its first batch quick. One that is read `apart`, by so
-    many executors of its own, takes nothing from live records. Its order was of the wall time `ordered_at`.
+    cancelled, failed (with the reason, and whether it is `tried_again` by itself). `done` of `records` are processed;
+    `admitted_rps` is the rate that it is admitted with and `rps` what it came to; of the records that its rate has
+    allowed lately it has read the share `reached`, as its batches waited; `rows` of a batch that took `batch_s`, its
+    longest tasks `task_s` each, all of its tasks together `work_s`; its query was started at the wall time
+    `reading_since`. `executors` are those beyond the live job's that its schedule asks for now, `executors_soon` those
+    that it keeps if they run, `cost` what its order believes of a record. It is `warm` where a dry run has made its
+    first batch quick. One that is read `apart`, by so many executors of its own, takes nothing from live records. Its
+    order was of the wall time `ordered_at`.
     """
 
     id: JobName
@@ -179,6 +180,7 @@ class ReplayProgress:
     apart: Tasks | None = None
     ordered_at: Time | None = None
     reached: Annotated[float, Bounds(0, 1)] | None = None
+    tried_again: bool = False
     schema: int = SCHEMA
 
     def answers(self, order: ReplayOrder) -> bool:
@@ -213,10 +215,7 @@ def later_than(known: ReplayOrder | None, now: float) -> float:
 
 def _check_schedule(schedule: list[Any]) -> None:
     try:
-        times = [
-            at for at, executors in schedule
-            if type(at) in (int, float) and type(executors) is int and 0 <= executors <= COUNT_MOST
-        ]  # fmt: skip
+        times = [at for at, n in schedule if type(at) in (int, float) and type(n) is int and 0 <= n <= COUNT_MOST]
     except (TypeError, ValueError):
         times = [math.nan]
     if len(times) != len(schedule) or not all(a < b for a, b in itertools.pairwise([-1.0, *times, math.inf])):

@@ -152,9 +152,14 @@ def standing_progress(order: ReplayOrder | None, said: ReplayProgress | None) ->
     return None if said.state in OVER and not said.answers(order) else said
 
 
+def has_ended(said: ReplayProgress) -> bool:
+    """Return whether a replay comes to nothing more by itself after these words; a gap that failed is tried again."""
+    return said.state in OVER and not said.tried_again
+
+
 def is_over(said: ReplayProgress, order: ReplayOrder) -> bool:
     """Return whether nothing more is to be expected of an order after these words."""
-    return said.state in OVER or (said.state == "compared" and order.then == "compare")
+    return has_ended(said) or (said.state == "compared" and order.then == "compare")
 
 
 def read_progress(job: str, key: str | None, value: bytes) -> ReplayProgress | None:

@@ -148,7 +148,7 @@ def _list(settings: Settings, job: str) -> None:
 
 def _follow(news: Iterable[FollowedOrder]) -> str:
     """Print lines as the replay goes on, on a terminal in place, and return its last state."""
-    from pipelines.backfill.orders import OVER
+    from pipelines.backfill.orders import has_ended
     from pipelines.backfill.text import describe_followed
 
     state, finish, tty = "", "", sys.stdout.isatty()
@@ -158,7 +158,7 @@ def _follow(news: Iterable[FollowedOrder]) -> str:
             if new.said is None:
                 print(f"\r\033[K{line}" if tty else line, flush=True)
                 continue
-            over = new.said.state in (*OVER, "compared")
+            over = has_ended(new.said) or new.said.state == "compared"
             if tty and not over:
                 print(f"\r\033[K{line[: shutil.get_terminal_size().columns - 1]}", end="", flush=True)
             elif over or new.said.state != state or new.finish != finish:

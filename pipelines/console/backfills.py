@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from pipelines.backfill.orders import OVER, SILENT_S, standing_progress
+from pipelines.backfill.orders import SILENT_S, has_ended, standing_progress
 from pipelines.console.read.fold import ReadModel
 from pipelines.console.read.job import FollowedJob
 from pipelines.console.read.replay import KnownReplay
@@ -41,8 +41,7 @@ def backfill_row(job: FollowedJob, name: str, replay: KnownReplay, now: float) -
     order, said = replay.order, standing_progress(*replay)
     ended = order is not None and order.wanted == "done"
     state = said.state if said else "over" if ended else "ordered"
-    again = state == "failed" and order is not None and order.holds is not None and order.wanted == "run"
-    over = ended or (state in OVER and not again)  # a gap is tried again by itself
+    over = ended or (said is not None and has_ended(said))
     left_s = (said.records - said.done) / said.rps if said and said.rps and state == "running" else None
     by = _wall_time(job, order.by) if order and order.by is not None else None
     planned = [[level, _wall_time(job, at)] for level, at in order.finish] if order else []

@@ -248,4 +248,5 @@ class Replays:
 
     def _say(self, order: ReplayOrder, query: ReplayQuery | None, state: str, rps: float | None, reason: str) -> None:
         warm = self._dry_run is not None and self._dry_run.done
-        self._told.say(order, query, state, rps, reason, warm)
+        again = state == "failed" and self._met[order.id].over < order.wall_time  # it stands
+        self._told.say(order, query, state, rps, reason, warm, again)

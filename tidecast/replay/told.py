@@ -33,7 +33,8 @@ class ToldProgress:
         return {name: said.state for name, (said, _) in self._said.items()}
 
     def say(
-        self, order: ReplayOrder, query: ReplayQuery | None, state: str, rps: float | None, reason: str, warm: bool
+        self, order: ReplayOrder, query: ReplayQuery | None, state: str, rps: float | None, reason: str, warm: bool,
+        again: bool,
     ) -> None:  # fmt: skip
         """Say how far a replay is, where that is new or was said SAY_S ago.
 
@@ -44,6 +45,7 @@ class ToldProgress:
             rps: that it is admitted with.
             reason: of the state, or "".
             warm: whether a dry run has made its first batch quick.
+            again: whether it is met again by itself, though it has failed.
         """
         job, now = self._job, time.time()
         measured = {} if query is None else _measured(query)
@@ -57,7 +59,8 @@ class ToldProgress:
         progress = ReplayProgress(
             id=order.id, job=order.job, time=round(job.time.at(now), 3), wall_time=round(now, 3),
             time_scale=job.time.scale, state=state, records=order.records, admitted_rps=rps, reason=reason,
-            warm=warm, apart=order.apart, ordered_at=order.wall_time, **{"done": known, "cost": order.cost, **measured},
+            warm=warm, apart=order.apart, ordered_at=order.wall_time, tried_again=again,
+            **{"done": known, "cost": order.cost, **measured},
         )  # fmt: skip
         told = {name: value for name, value in vars(progress).items() if name not in ("time", "wall_time")}
         same = before is not None and all(getattr(before, n) == value for n, value in told.items())

@@ -5,8 +5,10 @@ from typer.testing import CliRunner
 
 from configs.errors import SettingsError
 from pipelines.backfill import application, ordering
+from pipelines.backfill.follow import FollowedOrder
 from pipelines.backfill.text import describe_order, describe_progress
 from pipelines.cli.app import app
+from pipelines.cli.backfill import _follow
 from tidecast.orders import ReplayOrder, ReplayProgress
 
 ORDER = ReplayOrder("fix", "orders", 1.0, "run", {"events": {"0": 5}}, {"events": {"0": 41_205}})
@@ -54,3 +56,9 @@ def test_a_topic_is_given_once_for_each_that_the_job_reads(monkeypatch):
     for topics in ([], ["--topic", "sales"], ["--topic", "sales", "--topic", "refunds"]):
         assert CliRunner().invoke(app, ["backfill", "orders", *span, *topics]).exit_code == 0
     assert [one.topics for one in asked] == [(), ("sales",), ("sales", "refunds")]
+
+
+def test_one_that_is_tried_again_is_told_of_once_until_something_is_new(capsys):
+    failed = FollowedOrder(_said("failed", 0, reason="it failed and is tried again in 160 s: away", tried_again=True))
+    assert _follow([failed, failed, failed, FollowedOrder(_said("done", 41_200))]) == "done"
+    assert [line.split()[2] for line in capsys.readouterr().out.splitlines()] == ["failed,", "done,"]

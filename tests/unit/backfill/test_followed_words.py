@@ -104,3 +104,12 @@ def test_an_order_that_came_when_it_was_over_already_is_not_followed_for_ever(fo
 def test_of_an_older_agent_the_times_count(said_at, taken):
     said = replace(progress(), wall_time=said_at)
     assert said.ordered_at is None and said.answers(order(wall_time=NOW)) == taken
+
+
+def test_a_gap_that_has_failed_and_is_tried_again_is_followed_on_and_one_that_is_not_is_over(followed):
+    again = "it failed and is tried again in 160 s: no Kafka broker for us"
+    between = progress(state="failed", reason=again, tried_again=True, ordered_at=NOW)
+    done = progress(state="done", done=400_000, ordered_at=NOW)
+    assert followed(order(wall_time=NOW), [], [between, between, done]) == [between, between, done]
+    failed = replace(between, tried_again=False)  # as an older agent says it, too
+    assert followed(order(wall_time=NOW), [], [failed, done]) == [failed]

@@ -58,7 +58,7 @@ def test_nothing_is_started_where_the_agent_observes_or_the_job_gave_nothing_to_
     without.poll()
     without.poll()
     (said,) = job.outbox.of(ReplayProgress)
-    assert said.state == "failed" and "replay=" in said.reason
+    assert said.state == "failed" and "replay=" in said.reason and not said.tried_again
 
     job.outbox.clear()
     job.mode = "observe"
@@ -130,6 +130,7 @@ def test_a_failure_ends_that_replay_alone_and_a_newer_order_goes_on(queries, job
     replays.poll()
     replays.poll()
     assert _states(job)[-1] == "failed" and queries[0].stopped and len(queries) == 1
+    assert not job.outbox.of(ReplayProgress)[-1].tried_again
     assert not job.outbox.of(ReplayOrder)  # it stays ordered: the next agent, or a newer order, tries again
     job.orders["fix"] = _order(most_rps=5.0)
     replays.poll()
@@ -239,6 +240,7 @@ def test_a_gap_that_fails_for_good_is_tried_again_ever_more_seldom_and_says_that
         said = [one for one in job.outbox.of(ReplayProgress) if one.id == "gap-1"][-1]
         assert said.reason == f"it failed and is tried again in {wait_s} s: stream [runId = {number}] ended"
         assert said.state == ("failed" if number >= 4 else "waiting" if broken == "start" else "read")
+        assert said.tried_again == (number >= 4)
         due += wait_s
         poll_at(due)
     assert tries == [1000.0, 1020, 1060, 1140, 1300, 1620, 2220, 2820]
