@@ -15,6 +15,7 @@ Sent = list[tuple[str, str, Message]]
 """Topic, key and message of what is to be sent."""
 BEAT_S = 7.0  # seconds between two heartbeats: with WATCHDOG_MS and a slow micro-batch on top still under 10 s
 UNSEEN_S = 30.0  # seconds without an evaluation, after which a heartbeat vouches for no decision any more
+MISSING_S = 20.0  # seconds after which it is said anew that executors are missing: after 20, 40, 80 and so on
 
 
 def messages_after(
@@ -131,8 +132,11 @@ def _alike(decision: Decision, memory: Memory, contract: str) -> str:
     received = memory.forecast if decision.inputs.get("ahead") else {}
     # Who follows decisions learns by them alone that late seconds have left the window: `late_since` moves as they do.
     lasting = sorted(set(decision.codes) - MOMENTARY)
+    # Its words may say for how long executors have been missing, and stand for hours where there is no room for these.
+    doublings = int((decision.inputs.get("missing_s") or 0.0) / MISSING_S).bit_length()
     return " ".join(map(str, (
         *lasting, decision.mode, memory.mode, decision.policy, decision.inputs.get("version"), decision.executors,
         memory.executors, contract, received.get("epoch"), received.get("time"), decision.replay_rps,
         decision.admission_rps, (decision.inputs.get("replay") or {}).get("may_begin"), memory.account.late_since,
+        doublings,
     )))  # fmt: skip

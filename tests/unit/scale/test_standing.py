@@ -118,6 +118,18 @@ def test_a_decision_that_the_agent_follows_is_not_written_again_however_late_its
     assert len(query.of("decisions")) == 2 + again
 
 
+def test_a_hold_that_stands_while_executors_are_missing_says_anew_for_how_long():
+    """It was the hold of the second after the raise, "the last one is too new for the next", an hour later too."""
+    planning = {"start_growth": 1.0}
+    query = Query(Contract(job="orders", executors=Executors(max=4), planning=planning), policy="mpc")
+    for at in range(100):
+        query.second(at, arrival_rps=300.0, mode="act", pending_executors=1 if at else 0)
+    raised, *held = query.of("decisions")
+    assert raised["codes"][0] == "up" and "too new for the next" in held[0]["reason"]
+    assert [round(d["wall_time"] - raised["wall_time"]) for d in held] == [1, 20, 40, 80]
+    assert "those asked for have not come: for 80 s, 1 of 2 have run" in held[-1]["reason"]
+
+
 def test_silence_is_one_hold_and_signs_of_life_go_on(query):
     query.second(0)
     for tick in range(1, 60):
