@@ -36,8 +36,8 @@ def messages_after(
     if decision is not None:
         same = _alike(decision, memory, contract)
         unseen = "no_metrics" in decision.codes  # nor would it be seen whether an agent has carried it out
-        asked_for = (memory.executors or 0) + (memory.pending or 0)  # by the agent: it has carried the decision out
-        reached = decision.executors in (memory.executors, asked_for) or unseen or not _has_acting_agent(memory)
+        asked_for = (memory.executors or 0) + (memory.pending or 0)  # by the agent, whether it has come or not
+        reached = decision.executors == asked_for or unseen or not _has_acting_agent(memory)
         again = count_repeat(standing, now, decision.codes, same, reached)
         if again is None:
             out.append(("decisions", job, decision))

@@ -44,7 +44,7 @@ def count_repeat(standing: Standing | None, now: float, codes: list[str], same: 
         now: epoch seconds of the evaluation.
         codes: its codes, at least one; only one that begins with "hold" can be a repeat.
         same: its text, to be equal to `standing.alike`.
-        reached: whether the executors, or those that the agent asks for, are as decided, or nobody acts on decisions.
+        reached: whether the agent asks for as many executors as decided, or nobody acts on decisions.
 
     Returns:
         A copy of the standing decision with one repeat more. None where the evaluation is to be written as a decision:

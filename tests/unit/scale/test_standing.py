@@ -118,6 +118,15 @@ def test_a_decision_that_the_agent_follows_is_not_written_again_however_late_its
     assert len(query.of("decisions")) == 2 + again
 
 
+def test_an_agent_that_asks_for_more_than_was_decided_is_reminded_though_as_many_run_as_were_decided(query):
+    """It asked for those of before while the autoscaler was away, and these would have started for nothing."""
+    for at in range(19):
+        query.second(at, mode="act", pending_executors=1 if at else 0)
+    decisions = query.of("decisions")
+    assert [(d["executors"], d["codes"][0]) for d in decisions] == [(1, "hold")] * 4
+    assert [round(b["wall_time"] - a["wall_time"]) for a, b in itertools.pairwise(decisions)] == [REMIND_S] * 3
+
+
 def test_a_hold_that_stands_while_executors_are_missing_says_anew_for_how_long():
     """It was the hold of the second after the raise, "the last one is too new for the next", an hour later too."""
     planning = {"start_growth": 1.0}
