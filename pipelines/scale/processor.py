@@ -74,10 +74,10 @@ class Scaler:
         if self.unknown:
             return self._left(memory, rows, now)
         memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
-        memory = with_clock_set_back(memory, now)
-        memory, has_interval, refused = self.update_memory(memory, rows, max(now, memory.beat_at or now))
+        before = with_clock_set_back(memory, now)
+        memory, has_interval, refused = self.update_memory(before, rows, max(now, before.beat_at or now))
         if has_interval:
-            refused += rejects_of_old(self.job, memory, rows, self.contract.planning.metrics_age_s, batch_s, now)
+            refused += rejects_of_old(self.contract, before, memory, rows, batch_s, now)
         memory, rejected = rejects_after(self.job, memory, refused, now)
         if two_report(self.job, memory, now):
             decision, self._want = None, self.granted and kept_want(self.contract, self.granted.pool, memory, now)

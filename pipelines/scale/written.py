@@ -6,6 +6,7 @@ import dataclasses
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from configs.contract import Contract
 from models.policy.live.memory import Memory
 from models.policy.live.standing import MOMENTARY, Standing, count_repeat
 from pipelines.serve.step.refusals import Refusals
@@ -87,27 +88,29 @@ def reject_of(row: Mapping[str, Any], reason: object, now: float) -> Reject:
 
 
 def rejects_of_old(
-    job: str, memory: Memory, rows: Iterable[Mapping[str, Any]], most_s: float, planned: float, now: float
+    contract: Contract, before: Memory, memory: Memory, rows: Iterable[Mapping[str, Any]], planned: float, now: float
 ) -> list[Reject]:
     """Return a reject where the newest metrics are too old: nothing is decided, though they come.
 
-    Where they were so as they came, clocks are wrong, or the driver is late. Else the micro-batch took too long, which
-    is told from a job's second step on, once nothing was decided for UNSEEN_S (30 s): a single one may be slow.
+    Where they were so as they came, clocks are wrong, or the driver is late. Else the micro-batch took too long: told
+    once nothing was decided for UNSEEN_S (30 s), nor on metrics of a micro-batch before this one. A single one may be
+    slow, as the first one is after a restart of the autoscaler, or as a driver begins again.
 
     Args:
-        job: name of the job.
-        memory: with these metrics.
+        contract: of the job.
+        before: memory without these metrics.
+        memory: with them.
         rows: records of a micro-batch, with an interval of metrics among them.
-        most_s: seconds up to which metrics are decided on.
         planned: wall time, epoch seconds, at which the micro-batch was planned.
         now: wall time, epoch seconds.
     """
-    age_s = planned - (memory.metric_at or planned)
+    job, most_s, age_s = contract.job, contract.planning.metrics_age_s, planned - (memory.metric_at or planned)
     idle = memory.looked_at is None or now - memory.looked_at > UNSEEN_S
+    missed = before.metric_at is not None and before.metric_at - (before.looked_at or 0.0) > most_s
     if age_s > most_s:
         what = f"metrics of {job!r} are {age_s:.0f} s old as they arrive, and nothing is decided on them"
         remedy = "if they stay so, set the clocks of both computers, or raise planning.metrics_age_s"
-    elif now - planned + age_s > most_s and idle and memory.beat_at is not None:
+    elif now - planned + age_s > most_s and idle and missed:
         what = f"this autoscaler took {now - planned:.0f} s to come to {job!r}, and decides nothing on metrics so old"
         remedy = "give it room, or raise planning.metrics_age_s"
     else:

@@ -250,6 +250,20 @@ def test_an_autoscaler_that_comes_to_a_job_too_late_to_decide_for_half_a_minute_
     assert all(one.reason.endswith("give it room, or raise planning.metrics_age_s") for one in rejects)
 
 
+@pytest.mark.parametrize("away_s", [25, 60])
+def test_of_a_single_slow_micro_batch_after_a_restart_nothing_is_said_and_of_the_next_one_it_is(away_s):
+    """Autoscaler or driver were away, and it takes a while until the first worker has been started."""
+    back = 9 + away_s
+    moments = [*((second, second) for second in range(10)), (back, back + 9), (back + 9, back + 18)]
+    scaler, memory, told = Scaler("orders", CONTRACT, "mpc", "act"), None, []
+    for number, (planned, now) in enumerate(moments):
+        rows = [row("metrics", metric(wall_time=NOW + planned - 1, time=float(planned)), offset=number)]
+        memory, sent = scaler.step(memory, rows, NOW + now, NOW + planned)
+        memory = Memory.from_json(memory.to_json())
+        told += [(message.offset, message.reason.partition(",")[0]) for kind, _, message in sent if kind == "rejects"]
+    assert told == [(11, "this autoscaler took 9 s to come to 'orders'")]
+
+
 def batch(at, latency_s):
     fields = {"kind": "batch", "batch_rows": 10, "batch_s": 2.0, "executors": 1, "latency_max_s": latency_s}
     return metric(**fields, wall_time=at)
