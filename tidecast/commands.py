@@ -227,7 +227,7 @@ class Commands:
             job.outbox.enqueue("outcomes", job.name, each)
 
     def _follow_rates(self, decision: Decision) -> None:
-        """Follow a decision whose number of executors is refused where it is reckoned from those that run.
+        """Follow a decision whose number of executors is left undone where it is reckoned from those that run.
 
         Or a replay would go on as before the load rose: who decides is heard. Live records are not held back further.
         """

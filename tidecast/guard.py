@@ -23,11 +23,15 @@ class Limits:
 
 @dataclass(frozen=True)
 class SeenDecisions:
-    """Earlier decisions: ids of the last REMEMBERED, id and wall time of the last accepted one (-inf before any)."""
+    """Earlier decisions: ids of the last REMEMBERED, id and wall time of the last accepted one (-inf before any).
+
+    And the wall time at which the agent took the executors over: what was measured before knew nothing of its number.
+    """
 
     ids: tuple[str, ...] = ()
     accepted_at: float = -math.inf
     accepted_id: str = ""
+    taken_over_at: float = -math.inf
 
     def after(self, decision: Decision, accepted: bool) -> SeenDecisions:
         """Return a copy that has seen `decision` too; `accepted` also makes it the last accepted one."""
@@ -56,7 +60,8 @@ def check_decision(
     """Return whether an agent applies a decision from the topic, and why (not). Changes nothing.
 
     Checked in this order: job, whether decision and agent act at all, duplicate id, age (at most `limits.fresh_s` s
-    before or after `now`), order, bounds, useful ceiling. The verdict's reason names the first objection.
+    before or after `now`), order, bounds, useful ceiling, whether it goes by metrics from before the agent took over.
+    The verdict's reason names the first objection.
 
     Args:
         decision: how many executors the autoscaler wants.
@@ -70,7 +75,8 @@ def check_decision(
 
     Returns:
         Its action is `reject` for another job's decision; `ignore` if decision or agent does not act; on an objection
-        `refuse`, or `ignore` if nothing would change; `hold` if `current_executors` is as decided; else `apply`.
+        `refuse`, or `ignore` if nothing would change or the metrics are too old; `hold` if `current_executors` is as
+        decided; else `apply`.
     """
     if decision.job != job:
         return GuardVerdict("reject", f"job={decision.job!r} under the key {job!r}; key a record by its job")
@@ -84,6 +90,10 @@ def check_decision(
         return GuardVerdict("ignore" if hold else "refuse", objection, number_alone=untimely is None)
     if hold:
         return GuardVerdict("hold", f"{current_executors} executors are as decided")
+    measured = decision.inputs.get("metric_wall_time")  # by the agent's own clock, which may have been set back since
+    if isinstance(measured, float | int) and measured < seen.taken_over_at <= now:
+        words = f"{decision.id} goes by metrics from before this agent asked for {current_executors}"
+        return GuardVerdict("ignore", words, number_alone=True)
     return GuardVerdict("apply", decision.reason)
 
 

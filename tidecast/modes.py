@@ -101,6 +101,7 @@ def _take_over(job: Job, pending: PendingMode) -> bool:
         job.pending = replace(pending, refusal=f"{error}")
         return False
     job.owns_executors, job.executors_at_takeover = True, job.actuator.target or 0
+    job.seen = replace(job.seen, taken_over_at=time.time())
     allowed, enough = job.actuator.failures_allowed(), 2 * job.limits.most
     if allowed is not None and allowed < enough:
         log.warning(

@@ -9,7 +9,7 @@ from configs.contract import Contract
 from models.policy.core.budget import Promise
 from models.policy.live import held_forecast
 from models.policy.live import memory as memories
-from models.policy.live.applications import two_report, with_slots, with_turn
+from models.policy.live.applications import two_report, with_application, with_turn
 from models.policy.live.evaluation import evaluate, most_of_use, with_clock_set_back
 from models.policy.live.granted import with_grant
 from models.policy.live.learned_lead import lead_quantiles, plan_contract
@@ -134,7 +134,7 @@ class Scaler:
             elif message.kind == "batch":
                 memory = memories.with_batch(memory, fields, self.contract)
             elif message.executors is not None:  # back-dated history says nothing about now
-                memory, has_interval = with_slots(memory, memories.with_interval(memory, fields), fields), True
+                memory, has_interval = with_application(memory, memories.with_interval(memory, fields), fields), True
         return memory, has_interval, rejects
 
     def read_store(self, memory: Memory, batch_s: float) -> Memory:

@@ -1,4 +1,4 @@
-"""What of a job goes by its Spark application: slots of an executor, and whether two of them report as one job.
+"""What of a job goes by its Spark application: executors that it began with, their slots, and whether two report.
 
 Of two a number is of one or the other, and both obey decisions.
 """
@@ -26,18 +26,27 @@ def with_turn(memory: Memory, application: str | None, now: float) -> Memory:
     return replace(memory, turns=turns)
 
 
-def with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
-    """Return the memory after an interval that tells how many slots an executor has, as it is noted.
+def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
+    """Return the memory after an interval, with what it tells of the application.
 
-    Where these are others than before (a new application), what was learned is converted: an executor does as many
-    times more or less. The contract's `cores` say how slots are counted; if both change, in whichever order, a record
-    takes a slot as long as before.
+    An agent that asks for executors from now on asks for those that its driver was started with: of them no fewer count
+    as the target, also where it observed before with the first of them. Where an executor has other slots than before,
+    what was learned is converted: it does as many times more or less. The contract's `cores` say how slots are counted;
+    if both change, in whichever order, a record takes a slot as long as before.
 
     Args:
         before: the interval.
         after: it, by `with_interval`.
         sample: fields of a `tidecast.messages.MetricSample` of kind "interval".
     """
+    if before.pending is None and after.pending is not None and after.target is not None:
+        asked = (after.executors or 0) + after.pending
+        after = replace(after, target=max(after.target, asked - after.replay.executors_soon(asked)))
+    return _with_slots(before, after, sample)
+
+
+def _with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
+    """The memory with slots as the interval tells them, and what was learned converted to these."""
     if not sample["executors"] or not sample.get("cores"):
         return after
     after = replace(after, slots=sample["cores"] / sample["executors"])

@@ -123,6 +123,16 @@ def take(commands, message, key="orders", topic="decisions"):
     commands._handle(Record(topic, key.encode(), raw))
 
 
+def test_a_decision_by_metrics_from_before_the_take_over_is_followed_but_for_its_number(job, commands):
+    job.actuator.ids = ["0", "1", "2"]
+    before = time.time()
+    modes.switch_mode(job, "act")
+    take(commands, wish(1, "d1", inputs={"metric_wall_time": before - 0.5}, replay_rps=5.0))
+    assert job.actuator.calls == ["take over"] and job.outbox == [] and job.replay_rps == 5.0
+    take(commands, wish(1, "d2", inputs={"metric_wall_time": time.time()}))
+    assert job.actuator.calls == ["take over", "target 1"]
+
+
 def test_observing_touches_nothing(job, commands):
     modes.switch_mode(job, "observe")
     take(commands, wish(3))

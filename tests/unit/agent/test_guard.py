@@ -79,6 +79,19 @@ def test_a_refused_decision_does_not_make_others_old():
     assert verdict(wish(age=1.0), seen=seen).action == "apply"
 
 
+def test_what_was_decided_by_metrics_from_before_the_take_over_changes_no_executors():
+    """It knows of one executor that had come, and the agent asks for all that its driver was started with."""
+    seen = SeenDecisions(taken_over_at=NOW - 1)
+
+    def said(measured_at, executors=1, now=NOW, age=0.5):
+        return verdict(wish(executors, age, inputs={"metric_wall_time": measured_at}), current=4, seen=seen, now=now)
+
+    assert (said(NOW - 1.5).action, said(NOW - 1.5).number_alone) == ("ignore", True)
+    assert said(NOW - 0.9).action == said(None).action == "apply"
+    assert said(NOW - 1.5, executors=4).action == "hold" and said(NOW - 1.5, executors=9).action == "refuse"
+    assert said(NOW - 3601.0, now=NOW - 3600, age=3600.5).action == "apply"  # all clocks were set back
+
+
 def test_the_ceiling_is_named():
     said = verdict(wish(4), ceiling=3)
     assert said.action == "refuse"

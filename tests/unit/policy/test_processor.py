@@ -5,8 +5,10 @@ from dataclasses import replace
 import pytest
 
 from configs.contract import Contract
+from models.policy.live.applications import with_application
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.recomputed import recompute_decision
+from models.policy.replays.kept import ReplayControl
 from pipelines.scale.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import with_decision
@@ -303,6 +305,33 @@ def test_it_is_known_since_when_more_executors_are_asked_for_where_somebody_star
     codes = ["hold", "no_metrics"]
     unseen = Decision("d", "orders", 1.0, NOW + 99, 1.0, mode, "reactive", 2, "hold: no metrics", codes, {}, {})
     assert with_decision(more, unseen).asked_at == (NOW + 99 if asked else None)
+
+
+@pytest.mark.parametrize("policy", ["hpa", "md_stream"])
+@pytest.mark.parametrize("known", [False, True])
+def test_what_a_driver_was_started_with_stays_asked_for_where_metrics_came_before_it_took_over(policy, known):
+    """Its agent observed with none or one of five at first: one was decided, and four were called off."""
+    contract = Contract(job="orders", executors={"min": 1, "max": 8})
+    takes_over = {"executors": 1, "mode": "act", "pending_executors": 4}
+    told = {30: {"executors": 0, "mode": "observe"}, 31: {"executors": 1, "mode": "observe"}}
+    told |= {32: takes_over, 33: takes_over, 60: {"executors": 5, "mode": "act", "pending_executors": 0}}
+    if known:
+        told = {0: {"executors": 5, "mode": "act", "pending_executors": 0}, **told}
+    scaler, memory, asked = Scaler("orders", contract, policy, "act"), None, []
+    for second, fields in told.items():
+        rows = [row("metrics", metric(wall_time=NOW + second, time=float(second), **fields), second)]
+        memory, _ = scaler.step(memory, rows, NOW + second, NOW + second)
+        asked.append(memory.target)
+    assert asked[-5:] == [1, 1, 5, 5, 5]
+
+
+@pytest.mark.parametrize(("pending", "target"), [(0, 2), (3, 5)])
+def test_executors_for_replays_are_none_that_a_new_agent_asks_for_live_records(pending, target):
+    lent = ReplayControl({"fix": {"state": "running", "executors": 2, "executors_soon": 2}})
+    before = replace(fresh(CONTRACT), executors=4, target=2, replay=lent)
+    after = replace(before, pending=pending)
+    assert with_application(before, after, {"executors": 4}).target == target
+    assert with_application(after, after, {"executors": 4}).target == 2
 
 
 def of_cores(cores):
