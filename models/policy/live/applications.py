@@ -50,10 +50,12 @@ def _with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory
     if not sample["executors"] or not sample.get("cores"):
         return after
     after = replace(after, slots=sample["cores"] / sample["executors"])
-    if before.slots is None or after.slots == before.slots:
-        return after
-    slot = _counted_share(after) / _counted_share(before)
-    return replace(after, model=replace(after.model, per_record_s=after.model.per_record_s * slot))
+    share = _counted_share(after)
+    # By the executors with which it was learned: a driver that begins again has none at first, and then one.
+    if before.counted is not None and after.slots != before.slots:
+        per_record_s = after.model.per_record_s * share / before.counted
+        after = replace(after, model=replace(after.model, per_record_s=per_record_s))
+    return replace(after, counted=share)
 
 
 def _counted_share(memory: Memory) -> float:

@@ -54,7 +54,8 @@ class Memory:
         busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
         scaling, cores: exponent of the slots by which `model` counts them, and slots of an executor; None: not known.
-        slots: that an executor has, as the newest metrics with executors have it; None: not known.
+        slots, counted: that an executor has, as the newest metrics with executors have it, and how many times as much
+            as they do these are taken to do, as `model` was learned; None: not known.
     """
 
     model: BatchTime
@@ -97,6 +98,7 @@ class Memory:
     scaling: float | None = None
     cores: int | None = None
     slots: float | None = None
+    counted: float | None = None
 
     def ceiling(self, contract: Contract) -> int:
         """Return the tasks of the heavy stage; until they are known, all cores that the contract allows."""
@@ -230,7 +232,8 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
     slot = parallelism(running, cores, tasks) ** planning.scaling / known
     guess = BatchTime.guess(planning.overhead_s, planning.per_record_s)
     model = guess if memory.metric_at is None else memory.model.with_guess(guess, slot)
-    return replace(memory, model=model, scaling=planning.scaling, cores=cores, unknown_at=None)
+    counted = memory.counted and memory.counted * slot
+    return replace(memory, model=model, scaling=planning.scaling, cores=cores, counted=counted, unknown_at=None)
 
 
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:
