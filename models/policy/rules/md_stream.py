@@ -19,6 +19,7 @@ from models.policy.core.choice import Choice, make_choice, why_flags
 from models.policy.core.policy import Rule
 from models.policy.core.view import Memory, View
 from models.policy.rules.elasticity import (
+    CALM,
     MOST_LOAD,
     SETTLED_S,
     TARGET_LOAD,
@@ -27,6 +28,7 @@ from models.policy.rules.elasticity import (
     Hysteresis,
     OperatorWindow,
     is_skewed,
+    step_share,
 )
 
 LATE_S = 1e-6
@@ -68,8 +70,9 @@ class MdStream(Rule):
         More only where the busiest executor is busy for more than 0.875 of the window or more comes than that allows,
         by eq. 18; fewer where it is busy for less than 0.3, not fewer than what comes and waits needs at the target.
         Two windows after a change nothing changes. Both are reckoned from the executors that run, and there are no more
-        while any is still to come. Where one executor is full and much busier than the mean (one hot key), the reasons
-        say so: the rule adds executors all the same. Where nobody counts late seconds the target stays.
+        while any is still to come; after calm windows those are called off, too. Where one executor is full and much
+        busier than the mean (one hot key), the reasons say so: the rule adds executors all the same. Where nobody
+        counts late seconds the target stays.
 
         Returns:
             The new memory, and the choice: (runs,) executors within the view's bounds, and reasons (flags).
@@ -89,6 +92,9 @@ class MdStream(Rule):
         after, executors = Elasticity(view.least, most, self.target).decide(before, window)
         changes = acts & (executors != view.ready)
         wanted = np.where(changes, np.clip(executors, view.least, view.most), view.target)
+        calm = acts & (after.low >= CALM) & (before.cooling <= 0) & (step_share(window, self.target) <= 0)
+        # For those that run it may be no change, as where the fewest do: of those still to come nobody needs any.
+        wanted = np.where(calm & (view.starting > 0), np.maximum(view.ready, view.least), wanted)
         full = acts & (window.load > MOST_LOAD)
         why = why_flags(ceiling=full & window.slow & (wanted >= view.most), skew=full & skewed)
         kept = {

@@ -105,6 +105,9 @@ def test_while_executors_are_still_to_come_no_more_are_asked_for_and_fewer_go_by
     assert [*asked(2, 600, 1.0, 60)] == [3] * 12
     assert [*asked(3, 600, 1.0, 60)] == [3, 4] + [4] * 10  # the third is there: 600 is 0.8 of what they do
     assert [*asked(2, 100, 0.2, 0)] == [3] * 3 + [1] * 9  # one does 100, and half of those that run stay
+    assert [*asked(1, 50, 0.1, 0)] == [3] * 3 + [1] * 9  # the fewest run, and nobody needs those that have not come
+    assert [*asked(1, 0, 0.0, 0)] == [3] * 3 + [1] * 9
+    assert [*asked(1, 200, 0.25, 0)] == [3] * 12  # it is calm, and yet more comes than one does at the target
 
 
 def test_what_waits_is_kept_and_the_ceiling_is_told():
