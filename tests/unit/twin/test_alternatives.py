@@ -87,3 +87,16 @@ def test_who_uses_all_of_the_budget_keeps_the_promise(monkeypatch):
     monkeypatch.setattr("models.twin.experiment.alternatives.simulate", lambda *_: outcome)
     load = arrived([30.0] * 600 + [0.0] * 10)
     assert _served(JOB, contract(0.01), load, Looks(1, 5, 2.0), _always(contract(), 1))[1] == 0.01
+
+
+def test_a_plan_may_use_all_of_the_budget(monkeypatch):
+    """29 % of 100 seconds in which anything is produced are 29 late ones, not fewer by the last bit."""
+    budgets = []
+
+    def planned(jobs, load, looks, seeds, shares):
+        budgets.extend(shares)
+        return _always(contract(), 6)
+
+    monkeypatch.setattr("models.twin.experiment.alternatives.plan_clairvoyantly", planned)
+    price_alternatives(JOB, contract(0.29), arrived(np.full(100, 140.0)))
+    assert budgets == [29 / 100]
