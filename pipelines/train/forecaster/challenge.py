@@ -62,7 +62,8 @@ def train_challenger(
     but at least 48 (`LEAST_HELD`); on these it is compared with the champion (the version that serves). That moves
     only where the job has none that can serve (`let_one_serve`). The run gets parameters, metrics, plots, `card.md` and
     scores (`score_served_versions`); its tag `outcome` names the challenger, or why there is none: under
-    `training.minimum_steps` known steps, or no record or under 24 (`FEWEST`) held out. Blocks for minutes.
+    `training.minimum_steps` known steps, no record or under 24 (`FEWEST`) held out, or a champion that serves and that
+    cannot be read here. Blocks for minutes.
 
     Args:
         registry: of forecasters.
@@ -95,6 +96,10 @@ def _challenge(
     older, held = source.series.split(min(training.holdout_steps, max(len(source.series) // 5, LEAST_HELD)))
     if lacks := _what_lacks(training, source, held):
         return f"no challenger: {lacks}"
+    serving, loaded, remark = load_champion(registry, job)
+    assert serving is not None, "train_challenger has just seen to it"
+    if loaded is None:  # its forecasts come (`let_one_serve`), and nothing can be held against it
+        return f"no challenger: version {serving} serves on, as its forecasts come. {remark}"
     task = Task(training.step_s, training.horizon, training.levels)
     candidates = Candidates(run, training, source.others, sources.why_no_transfer(source.series, source.others))
     fits = candidates.fit_functions(task, older)
@@ -102,7 +107,7 @@ def _challenge(
         chosen = choose_champion(task, older, fits, default=default_kind(training.models))
     except SeriesError as error:
         return f"no challenger: {error}"
-    champion = _serving_champion(registry, job, task, held)
+    champion = _serving_champion(registry, job, serving, loaded, task, held)
     backtests = _backtests(task, chosen.forecaster, champion.forecaster, older, held)
     _log_comparison(run, backtests, champion.left_out, chosen, candidates)
     origin = sources.transfer_tags(chosen, candidates.source, candidates.transfer_note)
@@ -131,11 +136,9 @@ def _what_lacks(training: Training, source: LakeSeries, held: Series) -> str:
     return "" if known.any() else f"no record came in the newest {len(held)} steps, on which all are compared"
 
 
-def _serving_champion(registry: Registry, job: str, task: Task, held: Series) -> ServingChampion:
-    version, champion, remark = load_champion(registry, job)
-    assert version is not None, "train_challenger has just seen to it"
-    if champion is None:
-        return ServingChampion(version, None, remark)
+def _serving_champion(
+    registry: Registry, job: str, version: str, champion: Forecaster, task: Task, held: Series
+) -> ServingChampion:
     if (champion.step_s, champion.horizon, champion.levels) != (task.step_s, task.horizon, task.levels):
         made_for = f"{champion.horizon} steps of {champion.step_s:g} s at {champion.levels}"
         return ServingChampion(version, None, f"The champion forecasts {made_for}: not comparable.")

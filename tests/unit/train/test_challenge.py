@@ -227,6 +227,19 @@ def test_a_champion_that_only_this_training_cannot_read_serves_on_where_its_fore
     assert moved == [("orders", "2", "1")], "an earlier model had that number"
 
 
+def test_what_this_training_cannot_read_and_serves_gives_way_to_none_that_was_not_compared_with_it():
+    registry, load = Registry(UnreadableError("orders-forecaster version 1: its kind 'newer' is unknown")), series(200)
+    registry.made_at = lambda job, version: 100.0
+    said = {"model": "m", "kind": "newer", "levels": TASK.levels, "quantiles": [(90.0, 100.0, 110.0)] * 3}
+    one = {"version": "1", "step_s": STEP, "time": load.end, "wall_time": 200.0, **said}
+    train_challenger(registry, "orders", TRAINING, LakeSeries(load, 1, pd.DataFrame([one])))
+    assert registry.started.told["outcome"] == (
+        "no challenger: version 1 serves on, as its forecasts come. "
+        "The champion cannot be loaded: orders-forecaster version 1: its kind 'newer' is unknown"
+    )
+    assert registry.registered == [] and "challenger" not in registry.started.told
+
+
 def test_without_a_champion_there_is_nothing_to_load():
     assert load_champion(SimpleNamespace(champion_version=lambda job: None), "orders") == (None, None, "")
 
