@@ -23,6 +23,9 @@ from tidecast.fields import (
 )
 from tidecast.wire import SCHEMA
 
+ARRIVALS_MOST = 1e9
+"""Most records/s that an interval may tell of: no topic takes more, so that an agent has miscounted them."""
+
 
 @dataclass(frozen=True)
 class MetricSample:
@@ -47,7 +50,7 @@ class MetricSample:
     wall_time: Time
     time_scale: Scale = 1.0
     span_s: Span = 1.0
-    arrival_rps: Rate | None = None
+    arrival_rps: Annotated[float, Bounds(0, ARRIVALS_MOST)] | None = None
     processed_rps: Rate | None = None
     lag_records: Count | None = None
     batch_id: Count | None = None

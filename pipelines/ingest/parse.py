@@ -14,21 +14,17 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 _OLD_S = 30 * 86_400.0
-_LIKELY_RPS = 1e9
 _UNREAD = "_unread"
 _TOO_LONG = "a number or a name too long for the lake: at most 1,000 digits and 50,000 letters are expected"
 
 
-def quality_rules(kind: type, now: float) -> list[QualityRule]:
-    """Return the gate's rules: rows with a `problem` are refused, those with unlikely numbers only counted.
+def quality_rules(now: float) -> list[QualityRule]:
+    """Return the gate's rules: rows with a `problem` are refused, those of an unlikely `wall_time` only counted.
 
     Args:
-        kind: the message class; up to `_LIKELY_RPS` (10⁹) records/s are likely.
         now: epoch seconds, wall time; from 30 days before it to `FUTURE_S` (300 s) after it is likely.
     """
-    likely = {"wall_time": (now - _OLD_S, now + FUTURE_S), "arrival_rps": (0.0, _LIKELY_RPS)}
-    warned = [QualityRule(name, bounds, "warning") for name, bounds in likely.items() if name in spark_columns(kind)]
-    return [QualityRule("problem"), *warned]
+    return [QualityRule("problem"), QualityRule("wall_time", (now - _OLD_S, now + FUTURE_S), "warning")]
 
 
 def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:

@@ -204,7 +204,7 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     kind, root = KINDS[r.topic], lake_folder(settings)
     records = _records(spark, settings, r)
     rows = parse_records(records, kind, r.judged_at).localCheckpoint()
-    verdict = apply_rules(rows, quality_rules(kind, r.judged_at), _IDENTITY)
+    verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
     if r.recorded is not None and verdict.read < r.recorded.stored + r.recorded.quarantined:
         return count_kept(r, r.recorded, verdict.read)
     if verdict.refused and not r.is_rerun:

@@ -26,7 +26,7 @@ class Streak(NamedTuple):
     Attributes:
         imputed: windows that were missing, and filled, in the newest gap, or in a longer one before it that is still
             doubted; 0: there was none since the job began.
-        row: consecutive samples, the newest one included; 0 where that was miscounted.
+        row: consecutive samples, the newest one included.
         warming: whether the job (re)started and has not had `WARM_UP` consecutive samples yet.
     """
 
@@ -53,7 +53,7 @@ def starts_over(streak: Streak | None, missing: int) -> bool:
     return streak is None or missing > LONGEST_GAP
 
 
-def streak_after(streak: Streak | None, missing: int, counted: bool = True) -> Streak:
+def streak_after(streak: Streak | None, missing: int) -> Streak:
     """Return the streak (how regularly a job's samples came) after one more sample.
 
     A gap of over 24 missing windows, or no sample before, starts the job over: 1 in a row, warming until 24 in a row.
@@ -62,7 +62,6 @@ def streak_after(streak: Streak | None, missing: int, counted: bool = True) -> S
     Args:
         streak: before the sample; None where there was no sample yet.
         missing: windows between the sample before and this one.
-        counted: whether it tells a load; one that was miscounted, and is filled, makes a gap longer.
 
     Raises:
         SeriesError: `missing` is negative, so the sample is stale.
@@ -70,16 +69,12 @@ def streak_after(streak: Streak | None, missing: int, counted: bool = True) -> S
     if missing < 0:
         raise SeriesError(f"missing={missing}: the sample is no newer than the one before. Drop it as stale.")
     if streak is None or starts_over(streak, missing):
-        streak, missing = Streak(0, 0, True), 0
-    imputed, row = streak.imputed, streak.row
-    if filled := missing + (not counted):
-        if row == 0:
-            imputed += filled
-        else:
-            imputed = max(filled, imputed) if streak.doubted else filled  # a short gap ends no doubt
-        row = 0
-    row += counted
-    return Streak(imputed, row, streak.warming and row < WARM_UP)
+        return Streak(0, 1, True)
+    if missing:
+        imputed = max(missing, streak.imputed) if streak.doubted else missing  # a short gap ends no doubt
+        return Streak(imputed, 1, streak.warming)
+    row = streak.row + 1
+    return Streak(streak.imputed, row, streak.warming and row < WARM_UP)
 
 
 def silence_reason(streak: Streak | None, quantiles: Floats) -> str:

@@ -5,9 +5,6 @@ Job time is not wall time (a trace of years ago may be replayed today), so times
 
 from __future__ import annotations
 
-import heapq
-from collections.abc import Iterable, Sequence
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -26,8 +23,6 @@ _USUAL = 0.1  # of the longest run between pauses: one that covers as much is us
 
 FEW, BEYOND = 10, 1e4
 """Fewer steps than `FEW` with a load of over `BEYOND` times that of all others come from a wrong count."""
-LATELY = FEW**2
-"""Steps, the newest among them, that tell what is usual where they come one by one; without a load nothing is."""
 
 
 def select_miscounted(values: Floats) -> NDArray[np.bool_]:
@@ -44,53 +39,6 @@ def select_miscounted(values: Floats) -> NDArray[np.bool_]:
     usual = np.partition(known, -FEW)[-FEW] if len(known) >= FEW else 0.0
     found: NDArray[np.bool_] = (values > BEYOND * usual) & (usual > 0)
     return found
-
-
-def select_lone(values: Floats, apart: int) -> NDArray[np.bool_]:
-    """Tell which loads `select_miscounted` finds without another one near it at least `apart` steps before or after.
-
-    Loads are near where the higher is at most `BEYOND` times the other. A burst that comes back is a job's own, though
-    the few steps that a server keeps hold less than ten of them.
-    """
-    lone = select_miscounted(values)
-    found = np.flatnonzero(lone)
-    for i in found:
-        lone[i] = not any(abs(i - j) >= apart and values[i] <= BEYOND * values[j] for j in found)
-    return lone
-
-
-def is_doubted(values: Floats) -> bool:
-    """Return whether the last load is above `BEYOND` times the tenth highest of the newest `LATELY` (100), if not 0."""
-    return bool(select_miscounted(values[-LATELY:])[-1])
-
-
-def select_highest(loads: Iterable[tuple[int, float]], since: int) -> list[tuple[int, float]]:
-    """Keep of (step, load), rising, those since a step that fewer than `FEW` (ten) later ones equal or exceed.
-
-    What is kept and the next load give the same as all loads and the next one would.
-    """
-    kept, later = list[tuple[int, float]](), list[float]()  # the highest of the later ones, as a heap
-    for step, load in reversed([*loads]):
-        if step < since:
-            break
-        if len(later) < FEW:
-            heapq.heappush(later, load)
-        elif load > later[0]:
-            heapq.heapreplace(later, load)
-        else:
-            continue
-        kept.append((step, load))
-    return kept[::-1]
-
-
-def is_lone(highest: Sequence[tuple[int, float]], apart: int) -> bool:
-    """Return whether the last of `select_highest` is near fewer than `FEW`, itself among them, all since `apart` steps.
-
-    It must be `is_doubted`, so that there are enough others.
-    """
-    step, load = highest[-1]
-    near = [at for at, other in highest if load <= BEYOND * other]
-    return len(near) < FEW and near[0] > step - apart
 
 
 def select_parts(steps: NDArray[np.int64], weights: Floats, step_s: float) -> NDArray[np.bool_]:

@@ -83,7 +83,7 @@ def _what_if(core: Core, job: str, rate: float) -> Answer:
     if model is None or newest is None:
         return wire.WireForecast([], [])
     try:
-        model.restore(_COPY, model.state(job), served.kept.history(newest + 1, newest))
+        model.restore(_COPY, model.state(job), served.history(newest, newest))
         quantiles = model.step(_COPY, rate)
     except (SeriesError, ValueError) as error:
         return Refused("model", f"{job}: {error}")

@@ -126,8 +126,7 @@ def restore_job(store: Store, server: ServerContext, job: str) -> ServedJob:
     if served.open_window.until < (end := (sample.version + 1) * step_s):
         # After a host crash some pages are older than others: what is closed is not closed again.
         served.open_window = OpenWindow(until=end, step_s=step_s, ahead_s=served.open_window.ahead_s)
-    rate = decode_value(SampleValue, sample.value).rate
-    served.rate = served.judged.counted_rate(served.kept, sample.version, rate)
+    served.rate = decode_value(SampleValue, sample.value).rate
     served.streak = Streak(kept.imputed, kept.row, kept.warming)
     forecast = store.get(keys.forecast_key(job, step_s), sample.version)
     served.note_sent(None if forecast is None else decode_forecast(decode_value(ForecastValue, forecast.value)))

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from models.forecast.online import Online
 from pipelines.serve.models.model_set import ModelSet, check_can_serve
 from pipelines.serve.step.deployments import Deployment
-from pipelines.serve.step.kept import KeptWindows
+from pipelines.serve.step.forecasts import build_series
 from pipelines.serve.step.windows import Windows, warmed_steps
 
 
@@ -63,7 +63,7 @@ def prepare_model(windows: Windows, job: str, model_name: str, version: str, mod
     last = -1 if newest is None else newest - 1
     rates = windows.rates(job, max(last - warmed_steps(windows.step_s) + 1, 0), last)
     first = rates[0][0] if rates else last + 1
-    recent = KeptWindows(windows, job).history(first, last)
+    recent = build_series(rates, first, last, windows.step_s)
     check_can_serve(model_set, f"{model_name} version {version}", windows.step_s, recent)
     model = Online(model_set.forecaster)
     model.admit(job, recent)

@@ -9,7 +9,7 @@ import msgspec
 import numpy as np
 
 from models.forecast.core.gaps import Streak
-from models.forecast.core.series import Floats
+from models.forecast.core.series import Floats, Series
 from pipelines.serve.step.deployments import Deployment
 from pipelines.serve.step.records import ForecastValue
 from tidecast.messages import Forecast, encode
@@ -79,7 +79,7 @@ def build_record(issued: Forecast | None, reason: str, streak: Streak, deploymen
     """
     text = b"" if issued is None else encode_forecast(issued)
     model = deployment.number, deployment.model_version, deployment.digests
-    return ForecastValue(*model, streak.imputed, max(streak.row - 1, 0), streak.doubted, reason, text)
+    return ForecastValue(*model, streak.imputed, streak.row - 1, streak.doubted, reason, text)
 
 
 def encode_forecast(issued: Forecast) -> bytes:
@@ -99,3 +99,12 @@ def decode_forecast(value: ForecastValue) -> Forecast | None:
 def origin_of(issued: Forecast) -> int:
     """Return the index of the window that the forecast was made after."""
     return round(issued.time / issued.step_s) - 1
+
+
+def build_series(windows: list[tuple[int, float]], first: int, last: int, step_s: float) -> Series:
+    """Build the series of windows `first` to `last`, both included, from (window index, records/s).
+
+    A window that is missing is NaN; one outside is left out.
+    """
+    rates = dict(windows)
+    return Series(first * step_s, step_s, np.array([rates.get(v, np.nan) for v in range(first, last + 1)]))

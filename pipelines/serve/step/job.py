@@ -12,11 +12,10 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from models.forecast.core.gaps import Streak, silence_reason, streak_after
-from models.forecast.core.series import SeriesError
+from models.forecast.core.series import Series, SeriesError
 from models.forecast.online import Online, OnlineError
 from pipelines.serve.step.deployments import Deployment, deployment_at
-from pipelines.serve.step.forecasts import ForecastContext, build_message
-from pipelines.serve.step.kept import JudgedWindows, KeptWindows
+from pipelines.serve.step.forecasts import ForecastContext, build_message, build_series
 from pipelines.serve.step.server_context import ServerContext
 from pipelines.serve.step.windower import OpenWindow, SampleEffect, Window, add_sample
 from pipelines.serve.step.windows import FEWEST, warmed_steps
@@ -41,7 +40,7 @@ class ServedJob:
         server: what all jobs of the server have in common.
         open_window: the window in progress.
         newest, first: index of its newest and first closed window; None before any.
-        rate: of the newest window, records/s; None before any, or where it was miscounted.
+        rate: of the newest window, records/s; None before any.
         streak: how its windows have come, gaps included; None before any.
         deployments: every model deployed for it, and from which window on each serves.
         deployment_number: of the deployment whose model is stepped; 0 before any, -1 where that failed.
@@ -51,7 +50,6 @@ class ServedJob:
         standing: epoch and wall time of the newest forecast that was sent; None before one.
         last_heartbeat: wall time, epoch seconds.
         unsaved: (window index, records/s) put in the transaction that is still open.
-        judged: what tells which of its windows were miscounted.
     """
 
     job: str
@@ -69,7 +67,6 @@ class ServedJob:
     standing: tuple[int, float] | None = None
     last_heartbeat: float = -math.inf
     unsaved: list[tuple[int, float]] = field(default_factory=list)
-    judged: JudgedWindows = field(default_factory=JudgedWindows)
 
     @property
     def step_s(self) -> float:
@@ -92,10 +89,13 @@ class ServedJob:
             raise SeriesError(effect.refusal)
         return effect
 
-    @property
-    def kept(self) -> KeptWindows:
-        """Its windows, those of the open transaction among them."""
-        return KeptWindows(self.server.windows, self.job, self.unsaved)
+    def history(self, first: int, last: int) -> Series:
+        """Return windows `first` to `last`, both included, in records/s; NaN where missing, empty where last < first.
+
+        Those of the open transaction are among them.
+        """
+        stored = self.server.windows.rates(self.job, first, last) if last >= first else []
+        return build_series(stored + self.unsaved, first, max(last, first - 1), self.step_s)
 
     def switch_model(self, model: Online, deployment: Deployment, warm_state: bytes | None) -> None:
         """Switch to a deployment's model and step it up to the job's newest window; the old model forgets the job.
@@ -117,13 +117,13 @@ class ServedJob:
         last = deployment.warmed_to if self.newest is None else self.newest
         most = warmed_steps(self.step_s)
         if deployment.warmed_to < deployment.warmed_from or last - deployment.warmed_to > most:
-            model.admit(self.job, self.kept.history(max(self.first or 0, last - most + 1), last))
+            model.admit(self.job, self.history(max(self.first or 0, last - most + 1), last))
             warm_state = model.state(self.job)
         else:
             if warm_state is None:
-                model.admit(self.job, self.kept.history(deployment.warmed_from, deployment.warmed_to))
+                model.admit(self.job, self.history(deployment.warmed_from, deployment.warmed_to))
                 warm_state = model.state(self.job)
-            model.restore(self.job, warm_state, self.kept.later(deployment.warmed_to + 1, last))
+            model.restore(self.job, warm_state, self.history(deployment.warmed_to + 1, last))
         if self.model is not None and self.model is not model and self.job in self.model:
             self.model.forget(self.job)  # other jobs may go on with it
         self._set_model(model, deployment, warm_state, stored=False)
@@ -143,7 +143,7 @@ class ServedJob:
         """
         model = self.server.find_model(self.job, deployment)
         try:
-            model.restore(self.job, state, self.kept.later(since, self.newest or 0))
+            model.restore(self.job, state, self.history(since, self.newest or 0))
         except (OnlineError, SeriesError) as error:  # another version of this code may have written it
             log.warning("serving %s: %s; its model begins anew on the history", self.job, error)
             self.switch_model(model, deployment, None)
@@ -184,19 +184,18 @@ class ServedJob:
     def _add_window(self, window: Window) -> None:
         missing = 0 if self.newest is None else window.window_index - self.newest - 1
         anew = self.newest is None or missing > FEWEST  # to step over more would keep other jobs waiting
+        self.streak = streak_after(self.streak, missing)
         self.first = window.window_index if self.first is None else self.first
-        self.newest, self.rate = window.window_index, None
-        self.unsaved.append((self.newest, window.rate))
-        self.rate = self.judged.counted_rate(self.kept, self.newest, window.rate)
-        self.streak = streak_after(self.streak, missing, counted=self.rate is not None)
+        self.newest, self.rate = window.window_index, window.rate
+        self.unsaved.append((window.window_index, window.rate))
         if self.model is None:
             return
         if anew:
-            self.model.admit(self.job, self.kept.history(window.window_index, window.window_index - 1))
+            self.model.admit(self.job, self.history(window.window_index, window.window_index - 1))
         else:
             for _ in range(missing):
                 self.model.step(self.job, math.nan)
-        self.model.step(self.job, math.nan if self.rate is None else self.rate)
+        self.model.step(self.job, window.rate)
 
     def make_forecast(self, deployment: Deployment, measured_ns: int, time_scale: float) -> tuple[Forecast | None, str]:
         """Return (forecast after the newest window, ""), or (None, reason) where none may be made.

@@ -5,7 +5,6 @@ from __future__ import annotations
 import threading
 from collections import deque
 from collections.abc import Iterable
-from itertools import takewhile
 from typing import Protocol
 
 from configs.bounds import DAY_S, WEEK_S
@@ -61,6 +60,5 @@ class RecentWindows:
 
     def rates(self, job: str, first: int, last: int) -> Rates:
         """Return (window index, records/s) of the windows `first` to `last` that are kept, both included, rising."""
-        with self._lock:  # the newest are asked for at each window: all others are not looked at
-            since = takewhile(lambda one: one[0] >= first, reversed(self._jobs.get(job, ())))
-            return [one for one in since if one[0] <= last][::-1]
+        with self._lock:
+            return [(window, rate) for window, rate in self._jobs.get(job, ()) if first <= window <= last]

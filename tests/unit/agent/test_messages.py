@@ -222,7 +222,7 @@ count = st.integers(0, 2**63 - 1)
 facts = st.dictionaries(text, st.recursive(st.none() | finite | text, lambda x: st.lists(x, max_size=3), max_leaves=5))
 samples = st.builds(
     MetricSample, job=job, kind=st.just("batch"), time=moment, wall_time=wall, time_scale=above, span_s=above,
-    arrival_rps=maybe, batch_s=maybe, latency_p95_s=maybe, watermark_lag_s=st.none() | finite,
+    arrival_rps=st.none() | st.floats(0, 1e9), batch_s=maybe, latency_p95_s=maybe, watermark_lag_s=st.none() | finite,
     lag_records=st.none() | count, executors=st.none() | st.integers(0, 99), mode=st.none() | text,
 )  # fmt: skip
 decisions = st.builds(

@@ -205,7 +205,7 @@ def strange(draw):
     scale = draw(st.floats(0, 1e6, exclude_min=True))
     made = draw(st.sampled_from(KINDS))
     if made == "interval":
-        fields = {"arrival_rps": draw(st.floats(0, 1e15)), "executors": draw(COUNTS), "lag_records": draw(COUNTS)}
+        fields = {"arrival_rps": draw(st.floats(0, 1e9)), "executors": draw(COUNTS), "lag_records": draw(COUNTS)}
         made = interval(job, at, **fields, mode=draw(st.none() | st.text(max_size=3)))
     elif made == "batch":
         made = batch(job, at, draw(NUMBERS), batch_rows=draw(st.none() | st.integers(0, 9)))

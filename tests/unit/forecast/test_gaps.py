@@ -40,25 +40,6 @@ def test_by_hand(missing, expected):
     assert come(*missing) == expected
 
 
-@pytest.mark.parametrize(
-    ("before", "expected"),
-    [
-        pytest.param([0] * 24, [(1, 0), (2, 0), (3, 0), (4, 0)], id="each is filled"),
-        pytest.param([0] * 24 + [3, 0], [(1, 0), (2, 0), (3, 0), (4, 0)], id="a gap of its own"),
-        pytest.param([0] * 24 + [5, 0], [(5, 0), (6, 0), (7, 0), (8, 0)], id="or more of one that is still doubted"),
-    ],
-)
-def test_samples_that_were_miscounted_are_a_gap(before, expected):
-    streak, found = come(*before), []
-    for _ in range(4):
-        streak = streak_after(streak, 0, counted=False)
-        found.append((streak.imputed, streak.row))
-    assert found == expected and streak.doubted
-    assert [come(*[0] * more, streak=streak).doubted for more in (1, 3, 4)] == [True, True, False]
-    assert come(2, streak=streak) == Streak(expected[-1][0] + 2, 1, False), "missing ones make it longer"
-    assert streak_after(streak, 25, counted=False) == Streak(1, 0, True)
-
-
 def test_a_reset_is_asked_for_where_nothing_can_be_stepped_on():
     settled = come(*[0] * WARM_UP)
     assert [starts_over(settled, many) for many in (0, 1, LONGEST_GAP, LONGEST_GAP + 1)] == [False, False, False, True]

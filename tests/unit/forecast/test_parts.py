@@ -6,17 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from configs.bounds import DAY_S
-from models.forecast.core.parts import (
-    BEYOND,
-    FEW,
-    GAP_DAYS,
-    is_doubted,
-    is_lone,
-    select_highest,
-    select_lone,
-    select_miscounted,
-    select_parts,
-)
+from models.forecast.core.parts import BEYOND, FEW, GAP_DAYS, select_miscounted, select_parts
 from models.forecast.core.series import MAX_STEPS, average_pieces
 from pipelines.traces.shipped import list_shipped
 
@@ -118,38 +108,6 @@ def test_a_few_loads_far_above_all_others_are_miscounted_and_ten_are_believed():
     assert np.flatnonzero(select_miscounted(few)).tolist() == [*range(len(usual), len(few))]
     assert not select_miscounted(np.r_[few, 1e15]).any(), "a load that lasts"
     assert not select_miscounted(np.r_[usual, 200 * BEYOND / 2]).any(), "a burst"
-
-
-def test_few_loads_of_two_days_are_believed_if_they_come_near_each_other():
-    values = np.full(60, 5.0)
-    values[[3, 20, 50]], values[[21, 59]] = 1e6, [1e12, 1e7]
-    assert np.flatnonzero(select_miscounted(values)).tolist() == [3, 20, 21, 50, 59]
-    assert np.flatnonzero(select_lone(values, 24)).tolist() == [21], "no other is a 10⁴th of it and a day away"
-    assert np.flatnonzero(select_lone(values, 55)).tolist() == [20, 21, 50]
-
-
-@given(st.lists(st.sampled_from([0.0, 1.0, 2.0, 3.0, 1e6]), max_size=60), st.integers(11, 40))
-def test_the_highest_that_are_carried_are_those_that_all_would_give(values, kept):
-    loads, carried = [*enumerate(values)], []
-    for at, load in loads:
-        carried = select_highest([*carried, (at, load)], at - kept + 1)
-        assert carried == select_highest(loads[: at + 1], at - kept + 1)
-        newest = values[max(at - kept + 1, 0) : at + 1]
-        assert sorted(one for _, one in carried)[-FEW:] == sorted(newest)[-FEW:]
-
-
-def test_the_newest_load_is_lone_unless_ten_or_one_of_another_day_are_near_it():
-    usual = [*enumerate([5.0] * 30)]
-    assert is_lone([*usual, (30, 1e6)], 24) and not is_lone([*usual, (30, 5e4)], 24)
-    assert not is_lone([(0, 100.0), *usual[1:], (30, 1e6)], 24) and is_lone([(7, 100.0), (30, 1e6)], 24)
-    assert is_lone([*usual, *((30 + n, 1e6) for n in range(9))], 24)
-    assert not is_lone([*usual, *((30 + n, 1e6) for n in range(10))], 24)
-
-
-def test_a_load_is_in_doubt_by_the_newest_hundred():
-    assert is_doubted(np.r_[np.full(FEW, 5.0), [np.nan] * 89, 1e6])
-    assert not is_doubted(np.r_[np.full(FEW, 5.0), [np.nan] * 91, 1e6]), "eight and itself are too few to tell"
-    assert not is_doubted(np.r_[np.full(50, 5.0), [0.0] * 91, 1e6]), "after a rest nothing is usual"
 
 
 @pytest.mark.parametrize("values", [[], [1e15], [np.nan] * 50, [0.0] * 50 + [7.0] * 3])

@@ -99,6 +99,7 @@ def with_field(text, name, value):
         ("metrics", None, "an empty record"),
         ("metrics", with_field(metric(), "arrival_rps", math.nan), "finite"),
         ("metrics", with_field(metric(), "arrival_rps", -1), "at least 0"),
+        ("metrics", with_field(metric(), "arrival_rps", 1e12), "at most 1000000000.0"),
         ("metrics", with_field(metric(), "schema", 9), "schema=9"),
         ("metrics", metric(wall_time=NOW + 10_000), "ahead of the reader"),
         ("metrics", metric(job="other"), "under the key"),

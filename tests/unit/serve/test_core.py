@@ -39,7 +39,7 @@ from pipelines.serve.net.wire import (
     encode_frame,
     read_answer,
 )
-from pipelines.serve.step.kept import KeptWindows
+from pipelines.serve.step.job import ServedJob
 from pipelines.serve.step.keys import (
     active_key,
     checkpoint_key,
@@ -129,6 +129,12 @@ def test_a_part_of_a_window_waits_for_the_rest(core):
     assert put(core, raw(JOB, BEGIN, 50.0, 0, 2))[0].verdict == "pending"
     assert put(core, raw(JOB, BEGIN, 70.0, 1, 2))[0].verdict == "applied"
     assert decode_value(SampleValue, core.store.get(sample_key(JOB, STEP)).value).rate == 60.0
+
+
+def test_a_part_that_an_agent_miscounted_is_refused_and_its_window_made_of_the_others(core):
+    took = [put(core, raw(JOB, BEGIN, rate, part, 4))[0] for part, rate in enumerate([90.0, 1e12, 100.0, 110.0])]
+    assert took[1].code == "message" and "arrival_rps=1000000000000.0: at most 1000000000.0" in took[1].message
+    assert decode_value(SampleValue, core.store.get(sample_key(JOB, STEP)).value).rate == 100.0
 
 
 def test_window_state_and_forecast_have_one_time_and_the_forecast_is_the_models(core, store):
@@ -323,13 +329,13 @@ def test_a_model_warmed_on_nothing_or_long_ago_begins_on_the_newest_history(core
     first = 480_000 if not later else BEGIN + later
     for w in range(first, first + 30):
         put(core, raw(JOB, w, 100.0 + w % 24, wall_time=NOW))
-    lengths, history = [], KeptWindows.history
+    lengths, history = [], ServedJob.history
 
     def measured(self, first, last):
         lengths.append(last - first + 1)
         return history(self, first, last)
 
-    monkeypatch.setattr(KeptWindows, "history", measured)
+    monkeypatch.setattr(ServedJob, "history", measured)
     swap_model(core, ready)
     assert lengths and max(lengths) <= warmed_steps(STEP)
     loads = np.array([100.0 + w % 24 for w in range(first, first + 30)])
@@ -421,13 +427,13 @@ def test_a_model_whose_state_a_host_crash_took_begins_on_what_it_was_warmed_on(c
     put(core, *samples[30:])
     other = msgspec.structs.replace(decode_value(StateValue, store.get(state_key(JOB, STEP)).value), deployment=2)
     store.put(checkpoint_key(JOB, STEP), encode_value(other), first + 35)
-    lengths, history = [], KeptWindows.history
+    lengths, history = [], ServedJob.history
 
     def measured(self, first, last):
         lengths.append(last - first + 1)
         return history(self, first, last)
 
-    monkeypatch.setattr(KeptWindows, "history", measured)
+    monkeypatch.setattr(ServedJob, "history", measured)
     again = Core(store, STEP, {JOB}, epoch=8).job(JOB)
     assert max(lengths) <= 35, "not every window since 1970"
     np.testing.assert_array_equal(again.model.current(JOB), core.job(JOB).model.current(JOB))

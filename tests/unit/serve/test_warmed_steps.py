@@ -11,8 +11,8 @@ from models.forecast.neural.windows import PastWindow
 from models.forecast.online import Online
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import prepare_model
+from pipelines.serve.step.job import ServedJob
 from pipelines.serve.step.jobs import ServedJobs
-from pipelines.serve.step.kept import KeptWindows
 from pipelines.serve.step.windower import Window
 from pipelines.serve.step.windows import RecentWindows, warmed_steps
 
@@ -67,8 +67,8 @@ def test_a_champion_that_reads_last_week_serves_as_itself_from_its_promotion_on_
 def test_a_job_that_comes_back_keeps_the_server_no_longer_than_its_gap_and_forecasts_the_same(
     served, ridge, monkeypatch, missing, knows
 ):
-    read, history = [], KeptWindows.history
-    monkeypatch.setattr(KeptWindows, "history", lambda *asked: read.append(history(*asked)) or read[-1])
+    read, history = [], ServedJob.history
+    monkeypatch.setattr(ServedJob, "history", lambda *asked: read.append(history(*asked)) or read[-1])
     served.step(Window(len(LOADS) + missing, 120.0, None, 0.0))
     assert sum(len(series) for series in read) == 0, "a model is begun on windows in the thread that serves"
     anew, before = Online(ridge), LOADS if knows else LOADS[:0]
