@@ -238,7 +238,8 @@ def _look(
     score = weights.reward(began, began)
     found = choose_proposal(state, now_s, counts, score, proposals, fewer, space.executor_cores)
     why = f"it is {reason.why}" if reason.why else "nothing asks for a change"
-    on_trial = state.after_change(now_s, counts) if state.measured else replace(state, before=None)
+    unjudged = replace(state, changed_s=now_s, before=None)  # a bar of an earlier change is not begun anew
+    on_trial = state.after_change(now_s, counts) if state.measured else unjudged
     return Look(None if found is None else found.counts, why, bool(reason.why), on_trial), space, load_now
 
 

@@ -253,6 +253,21 @@ def test_what_did_no_good_is_barred_for_half_an_hour_from_when_the_way_back_is_t
     assert barred == {8: now.s - 8 * 3_600 + 600, 16: read_trial(folder).changed_s + 1_800}
 
 
+def test_a_later_change_before_which_nothing_was_measured_begins_no_bar_anew(job, monkeypatch):
+    folder, steps, now = job
+    changed(job)
+    now.s += 200
+    proposed.apply(*asked("apply"))
+    barred = ((np.array([[0, 3]]).tobytes(), now.s + 1_800),)
+    assert folder.wanted().blocks[0].cluster == "east" and read_trial(folder).barred == barred
+    steps.clear()
+    busy = [ObservedBlock(folder.wanted().blocks[0], 600.0, 900.0, 2.4, 1.0, 9)]
+    monkeypatch.setattr(replan, "observe_job", lambda *_: (busy, 1.0))
+    now.s += 24 * 3_600
+    proposed.apply(*asked("apply"))
+    assert folder.wanted().blocks[0].cluster == "west" and read_trial(folder).barred == barred
+
+
 def test_the_way_back_is_asked_for_until_it_is_taken_or_the_change_does_good_after_all(job, monkeypatch):
     folder, steps, now = job
     changed(job)
