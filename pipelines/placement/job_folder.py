@@ -54,7 +54,7 @@ class JobFolder:
             OSError: the folder cannot be written.
         """
         self.path.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(topology_file, self.path / topology_file.name)
+        write_text(self.path / topology_file.name, topology_file.read_bytes().decode())
         if planned is not None and load_topology(topology_file.stem, self.path) != planned:
             raise SettingsError(
                 f"{topology_file} was edited while it was planned. Start again, to begin the job as it is now."

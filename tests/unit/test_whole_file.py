@@ -54,6 +54,20 @@ def test_what_is_known_of_a_job_in_blocks_stays_where_a_host_ends_before_it_is_o
     assert sorted(path.name for path in tmp_path.iterdir()) == ["placement.json", "trial.json"]
 
 
+def test_a_job_in_blocks_is_begun_once_its_topology_is_on_the_disk_as_it_is_stated(tmp_path, monkeypatch):
+    placement = Placement((Block(("parse",), "east", 2, 1.0, 1.0),), 2.0, 1.0, True)
+    folder, stated, synced, sync = JobFolder(tmp_path / "job"), tmp_path / "adverts.yaml", [], os.fsync
+    stated.write_bytes("name: adverts\r\n# größer\n".encode())
+
+    def noted(descriptor):
+        synced.append(os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}")))
+        sync(descriptor)
+
+    monkeypatch.setattr(whole_file.os, "fsync", noted)
+    folder.begin(stated, placement)
+    assert synced == [".adverts.yaml.new", ".id.new", ".placement.json.new"] and not folder.has_changed(stated)
+
+
 def test_a_link_stays_one_and_what_it_leads_to_is_written(tmp_path):
     (tmp_path / "kept").mkdir()
     link = tmp_path / "map.json"
