@@ -196,6 +196,8 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     Raises:
         KeyError: one of these fields is missing.
     """
+    if sample["wall_time"] == memory.batches.ended_at:  # the same record: a producer may send one twice
+        return memory
     rows, duration = sample["batch_rows"] or 0, sample["batch_s"] or 0.0
     executors = sample["executors"] or memory.executors
     slots = parallelism(executors or 0, contract.executors.cores, memory.ceiling(contract))

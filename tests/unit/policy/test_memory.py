@@ -161,10 +161,17 @@ def test_cold_batches_teach_nothing_warm_ones_do():
     quiet = with_batch(memory, {**batch, "batch_rows": 5, "batch_s": 0.9}, CONTRACT).model  # 0.4 s of it guessed fixed
     assert quiet.overhead_s > 1.5 * memory.model.overhead_s
     grown = with_interval(memory, interval(executors=2))
-    for _ in range(2):
-        grown = with_batch(grown, {**batch, "executors": 2}, CONTRACT)
+    for at in (101.0, 102.0):
+        grown = with_batch(grown, {**batch, "executors": 2, "wall_time": at}, CONTRACT)
         assert grown.model == memory.model
-    assert with_batch(grown, {**batch, "executors": 2}, CONTRACT).model != memory.model
+    assert with_batch(grown, {**batch, "executors": 2, "wall_time": 103.0}, CONTRACT).model != memory.model
+
+
+def test_a_batch_that_is_told_twice_counts_once():
+    batch = {"batch_rows": 1000, "batch_s": 0.4, "executors": 1, "wall_time": 100.0}
+    once = with_batch(with_interval(fresh(CONTRACT), interval()), batch, CONTRACT)
+    assert with_batch(once, batch, CONTRACT) == once
+    assert with_batch(once, {**batch, "wall_time": 99.0}, CONTRACT) != once, "of a clock that was set back"
 
 
 def test_the_batch_in_which_executors_came_teaches_nothing_though_no_interval_has_told():
@@ -174,10 +181,10 @@ def test_the_batch_in_which_executors_came_teaches_nothing_though_no_interval_ha
     came = with_batch(before, batch, CONTRACT)
     assert came.model == before.model and came.batches != before.batches
     after = with_interval(came, interval(executors=2))
-    for _ in range(2):
-        after = with_batch(after, batch, CONTRACT)
+    for at in (101.0, 102.0):
+        after = with_batch(after, {**batch, "wall_time": at}, CONTRACT)
         assert after.model == before.model
-    assert with_batch(after, batch, CONTRACT).model != before.model
+    assert with_batch(after, {**batch, "wall_time": 103.0}, CONTRACT).model != before.model
 
 
 @pytest.mark.parametrize(
@@ -238,8 +245,8 @@ def test_the_batch_that_executors_left_teaches_nothing(batch_first):
         left = with_batch(with_interval(before, interval(executors=1)), batch, CONTRACT)
     assert left.model == before.model
     usual = {**batch, "batch_rows": 1000, "batch_s": 8.4}  # 8 ms each, on one
-    for _ in range(2):
-        left = with_batch(left, usual, CONTRACT)
+    for at in (101.0, 102.0):
+        left = with_batch(left, {**usual, "wall_time": at}, CONTRACT)
     assert left.model.per_record_s > before.model.per_record_s
 
 
