@@ -98,7 +98,7 @@ def test_what_a_person_lets_serve_while_a_network_is_judged_serves_on(registry, 
     monkeypatch.setattr(run, "decide", lambda *_: (True, "promoted"))
     made = train_network(registry, topology, TWO)
     assert (made["version"], made["promoted"], registry.champion_version("chosen")) == ("3", False, versions[0])
-    assert made["reason"] == "rejected: compared with version 2, but 1 serves by now. Train again."
+    assert made["reason"] == "rejected: compared with version 2, but 1 serves by now."
     assert registry.read_verdict("chosen") == made
     assert registry.figures(made["run"])[2]["outcome"] == made["reason"]
     # As if it had been trained on what a performance model says: it is no reason to train no other one there.

@@ -57,8 +57,8 @@ def has_network(
         return False
     if env is None or registry.tags(name, champion).get("env") == env:
         return True
-    # One that lost, and not by coming too late, is enough: both were judged in the twin, and else one would be trained
-    # each morning.
+    # One that lost, and not by coming too late, is enough: both were judged in the twin, and else each run with it would
+    # train one.
     return any(
         _network(registry, name, space, str(one.version)) is not None
         and one.run_id is not None
@@ -121,7 +121,8 @@ def train_network(
         card = _card(topology, spaces[0], shares, reason, env, run.id)
         version = registry.register(run, name, model, spaces[0], card, {"env": env})
         if promoted and not registry.succeed(name, version, before):
-            promoted, reason = False, overtaken(before, registry.champion_version(name))
+            present = registry.champion_version(name)
+            promoted, reason = False, overtaken(before, present).removesuffix(" Train again.")  # no run would
         run.tags({"challenger": version, "champion": before or "", "outcome": reason})
         verdict = {"version": version, "promoted": promoted, "reason": reason, "run": run.id}
         registry.write_verdict(name, run.id, verdict)
