@@ -71,7 +71,8 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
             the job's performance, which is tuned to the last hours first. Where that is not trusted, it is the twin.
 
     Returns:
-        The verdict, as of `train_network`; None where none is wanted, the job does not run, or one serves.
+        The verdict, as of `train_network`; None where none is wanted, the job does not run, one serves, or one lost
+        within a week and none serves.
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or refuses what is written.

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import time
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
+from configs.bounds import WEEK_S
 from configs.topology import Topology
 from models.placement.learned.evaluator import Evaluator, LearnedEvaluator
 from models.placement.learned.judged import SearchShares, decide, judge_networks
@@ -19,6 +20,9 @@ from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PlacementRegistry
 from pipelines.train.card import describe_making
 from pipelines.train.promotion import OVERTAKEN, overtaken
+
+if TYPE_CHECKING:
+    from mlflow.entities.model_registry import ModelVersion
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 """Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
@@ -40,7 +44,9 @@ def spaces_of(topology: Topology, placement: Placement) -> list[QuerySpace]:
 def has_network(
     registry: PlacementRegistry, topology: Topology, placement: Placement, env: str | None = None
 ) -> bool:  # fmt: skip
-    """Return whether a champion is registered for these queries and clusters.
+    """Return whether a network for these queries and clusters is champion, or lost so lately that none is trained.
+
+    Without a champion that is a week: the next one is likely to lose, too.
 
     Args:
         registry: of placement networks.
@@ -53,19 +59,16 @@ def has_network(
     """
     name, space = topology.name, spaces_of(topology, placement)[0]
     champion = registry.champion_version(name)
-    if champion is None or _network(registry, name, space) is None:
-        return False
-    if env is None or registry.tags(name, champion).get("env") == env:
+    if champion is not None and _network(registry, name, space) is None:
+        champion = None  # it is for others
+    if champion is not None and (env is None or registry.tags(name, champion).get("env") == env):
         return True
-    # One that lost, and not by coming too late, is enough: both were judged in the twin, and else each run with it would
-    # train one.
+    # Beside a champion one that lost is enough: both were judged in the twin, and else each run would train another.
+    since_ms = 1000 * (time.time() - WEEK_S)
     return any(
-        _network(registry, name, space, str(one.version)) is not None
-        and one.run_id is not None
-        and (outcome := registry.figures(one.run_id)[2].get("outcome", "")).startswith("rejected")
-        and not outcome.startswith(OVERTAKEN)
+        one.tags.get("env") == (env or TWIN) and _has_lost(registry, name, space, one)
         for one in registry.versions(name)
-        if int(one.version) > int(champion) and one.tags.get("env") == env
+        if (one.creation_timestamp > since_ms if champion is None else int(one.version) > int(champion))
     )
 
 
@@ -127,6 +130,13 @@ def train_network(
         verdict = {"version": version, "promoted": promoted, "reason": reason, "run": run.id}
         registry.write_verdict(name, run.id, verdict)
     return verdict
+
+
+def _has_lost(registry: PlacementRegistry, name: str, space: QuerySpace, one: ModelVersion) -> bool:
+    """Whether a version for these queries and clusters was rejected, and not for coming too late."""
+    verdict = one.tags.get("verdict", "")
+    lost = verdict.startswith("rejected") and not verdict.startswith(OVERTAKEN)
+    return lost and _network(registry, name, space, str(one.version)) is not None
 
 
 def _network(

@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,8 +23,10 @@ from pipelines.placement import observed, replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry import RegistryError
+from pipelines.registry.artifacts import MismatchError
 from pipelines.train.placement import proposed
 from pipelines.train.placement.performance import measured_samples
+from pipelines.train.placement.run import has_network
 from pipelines.train.placement.trial import FILE as TRIAL
 from pipelines.train.placement.trial import read_trial, write_trial
 from tests.fakes.clock import clock_with
@@ -373,6 +376,46 @@ def test_queries_that_the_autoscaler_scales_are_left_to_it(job, tmp_path):
     _, said = asked("apply")
     assert said["told"].endswith("No network is asked: the autoscaler gives its queries executors.")
     assert proposed.learn({"topology": "adverts"}) is None
+
+
+class Trained:
+    """A registry with one network for the job as one query, made so many days ago, and maybe a champion for others."""
+
+    def __init__(self, ago_d, env, verdict, champion):
+        at_ms, self._champion = 1000 * (time.time() - 86_400 * ago_d), champion
+        self._made = SimpleNamespace(version=3, creation_timestamp=at_ms, tags={"env": env, "verdict": verdict})
+
+    def champion_version(self, name):
+        return self._champion
+
+    def versions(self, name):
+        return [self._made]
+
+    def load(self, name, space, version):
+        if version is None or len(space.blocks) != 1:
+            raise MismatchError(f"{name}: the network was trained for others")
+        return "a network"
+
+
+@pytest.mark.parametrize("champion", [None, "2", "9"])
+@pytest.mark.parametrize(
+    ("ago_d", "env", "verdict", "asked", "is_enough"),
+    [
+        (6.9, "twin", "rejected: at these loads no placement is better than another", None, True),
+        (6.9, "twin", "rejected: at these loads no placement is better than another", "twin", True),
+        (7.1, "twin", "rejected: at these loads no placement is better than another", None, False),
+        (6.9, "lstm", "rejected: it comes to less", None, False),
+        (6.9, "lstm", "rejected: it comes to less", "lstm", True),
+        (6.9, "twin", "rejected: compared with version 2, but 1 serves by now.", None, False),
+        (6.9, "twin", "promoted: it comes to as much", None, False),
+    ],
+)
+def test_one_that_lost_is_not_trained_again_within_a_week(ago_d, env, verdict, asked, is_enough, champion):
+    made = Trained(ago_d, env, verdict, champion)
+    one = Placement((Block(ALL, "east", 2, 1.57, 1.8),), 2.0, 1.8, True)
+    others = Placement((Block(ALL[:2], "east", 1, 1.0, 1.0), Block(ALL[2:], "west", 2, 1.0, 1.0)), 2.2, 2.0, True)
+    assert has_network(made, ADVERTS, one, asked) is is_enough
+    assert not has_network(made, ADVERTS, others, asked)
 
 
 def test_no_sample_goes_across_a_minute_that_was_left_out():
