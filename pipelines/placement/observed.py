@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
 from statistics import median
 from typing import NamedTuple
@@ -14,16 +14,14 @@ from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.learned.online import StepOutcome
 from models.placement.plan.applications import applications_of, reads_of
-from models.placement.plan.measured import Block
+from models.placement.plan.as_measured import offered_loads
 from models.placement.plan.observed import (
+    ArrivedInterval,
     ObservedBlock,
-    counted_of,
     measured_factor,
     observe_block,
     slowest_path_s,
 )
-from pipelines.html.columns import aligned
-from pipelines.html.numbers import number
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.committed import read_committed
 from pipelines.kafka.connection import BrokerError
@@ -34,7 +32,8 @@ LAST_S, MINUTE_S, MOVE_S = 600.0, 60.0, 120.0
 """At least, seconds up to now by which a job's load is told, those of a step, and those after queries are wanted
 elsewhere in which they move and catch up."""
 KEPT = 12_000
-"""Newest batches of a query that are looked at, or as many as its triggers make in the seconds where that is more."""
+"""Newest batches and intervals of a query that are looked at, or as many as its triggers, or seconds, make where that
+is more."""
 SIZED = 20
 """Newest offsets of each partition whose records are measured."""
 
@@ -100,16 +99,31 @@ def observe_job(
         BrokerError: the broker does not answer.
     """
     topology, placement = folder.topology(), folder.wanted()
-    batches = _batches(settings, folder, time.time() - last_s)
-    found = [observe_block(topology, placement, at, each, factor) for at, each in enumerate(batches)]
+    seen = _seen(settings, folder, time.time() - last_s)
+    found = [
+        observe_block(topology, placement, at, one.batches, factor, one.arrived) for at, one in enumerate(seen)
+    ]
     return found, slowest_path_s(topology, placement, found)
+
+
+class _Seen(NamedTuple):
+    """What a query's agent has told, in order."""
+
+    batches: Sequence[MetricSample]
+    arrived: Sequence[ArrivedInterval]
+
+    def within(self, low_s: float, high_s: float) -> _Seen:
+        """Return what ended between two moments, epoch seconds."""
+        batches = [one for one in self.batches if low_s <= one.wall_time < high_s]
+        return _Seen(batches, [one for one in self.arrived if low_s <= one.wall_time < high_s])
 
 
 class MeasuredMinute(NamedTuple):
     """What a job came to in a minute, or a step that is longer for its triggers (`step_of`).
 
-    Its number, records/s of the sources, and latency and load of the queries. Numbers count from the oldest one that
-    was looked at; one is missing where a query was not measured. It begins at `begin_s`, epoch seconds.
+    Its number, records/s that came from the sources, with what waited (`arriving_rps`), latency of the queries, and
+    their load by these. Numbers count from the oldest one that was looked at; one is missing where a query was not
+    measured. It begins at `begin_s`, epoch seconds.
     """
 
     number: int
@@ -136,14 +150,16 @@ def observe_minutes(settings: Settings, folder: JobFolder, minutes: int) -> list
     reads, stated_rps = reads_of(topology, placement), sum(one.rps for one in topology.sources.values())
     step_s, whole = step_of(topology), min(minutes, steps_since_moved(folder, now))
     since = now - step_s * whole
-    batches, found = _batches(settings, folder, since), list[MeasuredMinute]()
+    seen, found = _seen(settings, folder, since), list[MeasuredMinute]()
     for minute in range(whole):
         low, high = since + step_s * minute, since + step_s * (minute + 1)
-        each = [[one for one in all_ if low <= one.wall_time < high] for all_ in batches]
-        blocks = [observe_block(topology, placement, at, own) for at, own in enumerate(each)]
+        within = [one.within(low, high) for one in seen]
+        blocks = [
+            observe_block(topology, placement, at, one.batches, arrived=one.arrived) for at, one in enumerate(within)
+        ]
         path_s = slowest_path_s(topology, placement, blocks)
         if path_s is not None and all(one.cores is not None for one in blocks):
-            loads = [(one.cores or 0.0) / _cores(topology, one.block) for one in blocks]
+            loads = offered_loads(topology, placement, blocks)
             rps = stated_rps * measured_factor(blocks, list(topology.sources), reads)
             found.append(MeasuredMinute(minute, rps, StepOutcome(path_s * 1000, sum(loads) / len(loads)), low))
     return found
@@ -191,16 +207,12 @@ def observe_record_bytes(settings: Settings, folder: JobFolder) -> dict[str, flo
     return found
 
 
-def _cores(topology: Topology, block: Block) -> int:
-    return block.executors * topology.clusters[block.cluster].executor_cores
-
-
-def _batches(settings: Settings, folder: JobFolder, since_s: float) -> list[list[MetricSample]]:
-    """The batches of each query since a moment, in order."""
-    topology = folder.topology()
-    kept = max(KEPT, math.ceil((time.time() - since_s) / topology.trigger_s))
+def _seen(settings: Settings, folder: JobFolder, since_s: float) -> list[_Seen]:
+    """What each query's agent has told since a moment."""
+    topology, last_s = folder.topology(), time.time() - since_s
     names = [block.name for block in applications_of(topology, folder.wanted())]
-    batches = {name: deque[MetricSample](maxlen=kept) for name in names}
+    batches = {name: deque[MetricSample](maxlen=max(KEPT, math.ceil(last_s / topology.trigger_s))) for name in names}
+    arrived = {name: deque[ArrivedInterval](maxlen=max(KEPT, math.ceil(last_s))) for name in names}  # one a second
     with closing(Follower(settings.kafka, ["metrics"])) as follower:
         follower.seek_to_time(max(since_s, 0.0))  # a batch is sent when it has ended
         for record in follower.read_until(follower.ends()):
@@ -208,43 +220,11 @@ def _batches(settings: Settings, folder: JobFolder, since_s: float) -> list[list
                 continue
             with suppress(MessageError):  # of another program, or another release
                 said = decode(MetricSample, record.value)
-                if said.job == record.key and said.kind == "batch" and said.wall_time >= since_s:
+                if said.job != record.key or said.wall_time < since_s:
+                    continue
+                if said.kind == "batch":
                     batches[said.job].append(said)
-    return [list(each) for each in batches.values()]
-
-
-def describe_observed(
-    folder: JobFolder, found: list[ObservedBlock], path_s: float | None, sizes: Mapping[str, float]
-) -> Iterator[str]:
-    """Yield the lines that set a job's queries as measured beside its plan; `sizes`: as `observe_record_bytes`."""
-    placement = folder.wanted()
-    heads = ("query", "cluster", "executors", "records/s", "planned", "cores busy", "planned", "latency s", "planned")
-    rows = [
-        ("+".join(one.block.operators), one.block.cluster, str(one.block.executors), number(one.rps, 1),
-         number(one.said_rps, 1), number(one.cores, 2), number(one.block.load, 2), number(one.latency_s, 1),
-         number(one.block.latency_s, 1))
-        for one in found
-    ]  # fmt: skip
-    yield from aligned([heads, *rows], left=(0, 1))
-    topology = folder.topology()
-    yield from _describe_operators(topology, found)
-    for cluster, trip_ms in observe_trips(folder).items():
-        stated_ms = topology.round_trip_ms(cluster, topology.broker)
-        yield f"from {cluster} to the broker and back: {trip_ms:.1f} ms, stated {stated_ms:.1f} ms between clusters"
-    for name, size in sizes.items():
-        stated = (topology.sources.get(name) or topology.operators[name]).bytes
-        yield f"a record of {name}: {size:.0f} bytes, stated {stated:g}"
-    told = "not measured yet" if path_s is None else f"{path_s:.1f} s"
-    yield f"along the slowest path: {told}, planned {placement.latency_s:.1f} s"
-
-
-def _describe_operators(topology: Topology, found: list[ObservedBlock]) -> Iterator[str]:
-    """What each operator takes and makes, where its query counts that: a line each, under their heads."""
-    heads = ("operator", "takes records/s", "makes", "of one", "stated")
-    rows = [
-        (name, number(taken, 1), number(made, 1), number(made / taken if taken else None, 3),
-         number(topology.operators[name].selectivity, 3))
-        for one in found for name, (taken, made) in counted_of(topology, one).items()
-    ]  # fmt: skip
-    if rows:
-        yield from aligned([heads, *rows], left=(0,))
+                elif said.arrival_rps is not None and said.executors is not None:  # else it is history that was sent
+                    span_s, lag = said.span_s / said.time_scale, said.lag_records
+                    arrived[said.job].append(ArrivedInterval(said.wall_time, span_s, said.arrival_rps, lag))
+    return [_Seen(list(batches[name]), list(arrived[name])) for name in names]

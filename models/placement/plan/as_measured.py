@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from configs.topology import MOST_SELECTIVITY, Topology
-from models.placement.plan.blocks import block_of
+from models.placement.plan.blocks import Blocks, block_of
 from models.placement.plan.measured import Measure, Placement
 from models.placement.plan.observed import ObservedBlock, counted_of
 from models.placement.plan.wiring import runs_of
@@ -23,11 +23,11 @@ def as_measured(
 ) -> Topology:  # fmt: skip
     """Return a topology as its queries were measured; what was not measured stays as it is stated.
 
-    Operators make as many records of one as were counted inside their queries. Sources have the records/s that the
-    queries read that take only theirs; the operators whose records a later query takes make as many of one as it reads,
-    more where it is behind. The work of a query's operators is stretched alike, so that a record that it reads takes
-    what its batches told: what one operator takes of that nobody measures, it has its share by the stated work at the
-    measured rates. A round trip between a cluster and the broker's is what it takes from there beyond what it takes
+    Operators make as many records of one as were counted inside their queries. Sources have the records/s that come, as
+    the queries tell that take only theirs; the operators whose records a later query takes make as many of one as it
+    reads, more where it is behind. The work of a query's operators is stretched alike, so that a record that it reads
+    takes what its batches told: what one operator takes of that nobody measures, it has its share by the stated work at
+    the measured rates. A round trip between a cluster and the broker's is what it takes from there beyond what it takes
     within the broker's own.
 
     Args:
@@ -38,27 +38,8 @@ def as_measured(
         sizes: bytes of a record of sources and operators.
     """
     blocks = tuple(block.operators for block in placement.blocks)
-    topology = _with_selectivities(topology, observed)
-    place, known, edges = block_of(blocks), set[str](), list(edges_of(topology))
-    tails = [
-        {edge.tail for edge in edges if place.get(edge.head) == number != place.get(edge.tail)}
-        for number in range(len(blocks))
-    ]
-    arrives = dict.fromkeys(topology.sources, 1.0)  # share of the records that queries which are behind let through
-    for number, (taken, one) in enumerate(zip(tails, observed, strict=True)):
-        sent = rates_of(topology).sent
-        said = sum(sent[name] for name in taken)
-        share = sum(sent[name] * arrives[name] for name in taken) / said if said else 1.0
-        mixed = len({name in topology.sources for name in taken}) > 1
-        if one.rps is not None and share and said and not taken & known and not mixed:
-            known |= taken
-            factor = one.rps / said / share
-            if _is_behind(one) and factor < 1.0:
-                share, factor = share * factor, 1.0
-            topology = _with_rates(topology, taken, factor)
-        # else it was not measured, or a query before it has told
-        arrives |= dict.fromkeys(blocks[number], share)
-    rates = rates_of(topology)
+    topology, _ = _as_offered(topology, blocks, observed)
+    rates, tails = rates_of(topology), _tails(topology, blocks)
     loads, cores = Measure(topology, rates).wiring(blocks).loads, cores_of(topology, rates)
     runs = runs_of(topology, blocks)
     work: dict[str, float] = {}
@@ -76,6 +57,60 @@ def as_measured(
         name: own.model_copy(update={"bytes": sizes.get(name, own.bytes)}) for name, own in topology.sources.items()
     }
     return _with_trips(topology, trips_ms).model_copy(update={"operators": operators, "sources": sources})
+
+
+def offered_loads(topology: Topology, placement: Placement, observed: Sequence[ObservedBlock]) -> list[float]:
+    """Return the share of its cores that each query's work takes at the rate that is offered: above 1 it falls behind.
+
+    What a record takes is that of those that were read. A query that was not measured has 0.
+
+    Args:
+        topology: of the job.
+        placement: of its operators, upstream first.
+        observed: each query, in the placement's order.
+    """
+    _, shares = _as_offered(topology, tuple(block.operators for block in placement.blocks), observed)
+    cores = [one.block.executors * topology.clusters[one.block.cluster].executor_cores for one in observed]
+    return [
+        (one.cores or 0.0) / (share or 1.0) / many for one, share, many in zip(observed, shares, cores, strict=True)
+    ]
+
+
+def _as_offered(
+    topology: Topology, blocks: Blocks, observed: Sequence[ObservedBlock]
+) -> tuple[Topology, list[float]]:  # fmt: skip
+    """A topology with what comes, and what operators make of it; and the share that each query has read of its part.
+
+    The share is above 1 while it works off what has waited.
+    """
+    topology, known = _with_selectivities(topology, observed), set[str]()
+    arrives, shares = dict.fromkeys(topology.sources, 1.0), list[float]()
+    for block, taken, one in zip(blocks, _tails(topology, blocks), observed, strict=True):
+        sent = rates_of(topology).sent
+        said = sum(sent[name] for name in taken)
+        share = sum(sent[name] * arrives[name] for name in taken) / said if said else 1.0
+        mixed = len({name in topology.sources for name in taken}) > 1
+        if one.offered_rps is not None and share and said and not taken & known and not mixed:
+            known |= taken
+            factor = one.offered_rps / said / share
+            if one.come_rps is None and _is_behind(one) and factor < 1.0:
+                share, factor = share * factor, 1.0
+            topology = _with_rates(topology, taken, factor)
+        # else it was not measured, or a query before it has told
+        if one.rps is not None and one.come_rps:
+            share = one.rps / one.come_rps
+        arrives |= dict.fromkeys(block, share)
+        shares.append(share)
+    return topology, shares
+
+
+def _tails(topology: Topology, blocks: Blocks) -> list[set[str]]:
+    """Of each query the sources and the operators elsewhere whose records it takes."""
+    place, edges = block_of(blocks), list(edges_of(topology))
+    return [
+        {edge.tail for edge in edges if place.get(edge.head) == number != place.get(edge.tail)}
+        for number in range(len(blocks))
+    ]
 
 
 def _with_selectivities(topology: Topology, observed: Sequence[ObservedBlock]) -> Topology:

@@ -10,9 +10,11 @@ import numpy as np
 from configs.topology import Topology
 from models.placement.graph import Floats
 from models.placement.plan.blocks import block_of
-from models.placement.plan.measured import Block, Placement
+from models.placement.plan.measured import CATCH_UP, Block, Placement
 from models.placement.plan.wiring import runs_of
 from models.placement.rates import edges_of, rates_of
+from models.policy.core.backlog import backlog
+from models.policy.rules.elasticity import CATCH_UP_S
 
 LEAST_BATCHES, LEAST_SPREAD = 8, 0.2
 """Batches, and the standard deviation of their records as a share of the mean, from which on what a record takes is
@@ -53,19 +55,36 @@ class BatchSample(Protocol):
         """The longest."""
 
 
+class ArrivedInterval(NamedTuple):
+    """What came to a query in some seconds, as its agent saw it at the broker.
+
+    Attributes:
+        wall_time: when they ended, epoch seconds.
+        span_s: how many they were.
+        arrival_rps: records/s that were sent to what it reads.
+        lag_records: that waited at their end; None: not known.
+    """
+
+    wall_time: float
+    span_s: float
+    arrival_rps: float
+    lag_records: int | None
+
+
 class ObservedBlock(NamedTuple):
     """A query as the model has it and as it was measured; None where nothing was.
 
     Attributes:
         block: with what the model says.
         said_rps: records/s that it reads, by the model.
-        rps: as measured.
+        rps: that it was measured to read.
         cores: that its tasks kept busy, waiting included.
         latency_s: the topology's quantile of its records' latency.
         batches: that were measured.
         record_s: core-seconds of a record beyond what every batch takes; None where the batches differ too little.
         sent_rps: records/s of each source and operator elsewhere that it reads, and of each of its own operators, as
             counted inside the query; None where nothing was.
+        come_rps: that come, with what waits (`arriving_rps`); None where it reads other queries', or nobody has told.
     """
 
     block: Block
@@ -76,11 +95,18 @@ class ObservedBlock(NamedTuple):
     batches: int
     record_s: float | None = None
     sent_rps: Mapping[str, float] | None = None
+    come_rps: float | None = None
+
+    @property
+    def offered_rps(self) -> float | None:
+        """Records/s that it is to work on: those that come, or that it reads where that is all that is known."""
+        return self.rps if self.come_rps is None else self.come_rps
 
 
 def observe_block(
-    topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], factor: float = 1.0
-) -> ObservedBlock:
+    topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], factor: float = 1.0,
+    arrived: Sequence[ArrivedInterval] = (),
+) -> ObservedBlock:  # fmt: skip
     """Return a query beside what its batches have told.
 
     Args:
@@ -89,11 +115,13 @@ def observe_block(
         number: of the query.
         batches: of it, in order; at least two give rates.
         factor: of the sources' rates, for the model's side.
+        arrived: what came to it in the same seconds, in order: it counts where it reads sources alone.
     """
     blocks = tuple(block.operators for block in placement.blocks)
     rates, place, runs = rates_of(topology, factor), block_of(blocks), runs_of(topology, blocks)
     read = [edge for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)]
-    said, block = sum(rates.sent[name] for name in {edge.tail for edge in read}), placement.blocks[number]
+    tails = {edge.tail for edge in read}
+    said, block = sum(rates.sent[name] for name in tails), placement.blocks[number]
     told = sum(runs[edge.head] * rates.sent[edge.tail] for edge in read)  # each branch reads its source anew
     times = told / said if said > 0 else 1.0
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
@@ -101,12 +129,29 @@ def observe_block(
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
     rps = sum(one.batch_rows or 0 for one in since) / span_s / times
     cores = sum(one.run_s or 0.0 for one in since) / span_s
-    latency_s = records_quantile(since, topology.quantile)
     record_s = _record_s(since)
     return ObservedBlock(
-        block, said, rps, cores, latency_s, len(since), None if record_s is None else record_s * times,
-        _counted_rps(since, {edge.tail for edge in read}, block.operators, rps),
+        block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
+        None if record_s is None else record_s * times, _counted_rps(since, tails, block.operators, rps),
+        arriving_rps(arrived, topology.trigger_s) if tails <= topology.sources.keys() else None,
     )  # fmt: skip
+
+
+def arriving_rps(arrived: Sequence[ArrivedInterval], trigger_s: float) -> float | None:
+    """Return the records/s that come to a query, with what waits: worked off in CATCH_UP_S, or CATCH_UP triggers.
+
+    What it reads is at most what it is able to, and some of it had waited. None where nobody has told.
+
+    Args:
+        arrived: intervals in order.
+        trigger_s: from trigger to trigger: what comes meanwhile does not wait.
+    """
+    span_s = sum(one.span_s for one in arrived)
+    if span_s <= 0:
+        return None
+    rps = sum(one.arrival_rps * one.span_s for one in arrived) / span_s
+    lag = next((one.lag_records for one in reversed(arrived) if one.lag_records is not None), 0)
+    return rps + float(backlog(rps, lag, trigger_s)) / max(CATCH_UP_S, CATCH_UP * trigger_s)
 
 
 def _counted_rps(
@@ -187,7 +232,7 @@ def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], read
     """
     known = [one for one, names in zip(found, reads, strict=True) if {*names} <= {*sources} and one.rps is not None]
     said = sum(one.said_rps for one in known)
-    return sum(one.rps or 0.0 for one in known) / said if said else 1.0
+    return sum(one.offered_rps or 0.0 for one in known) / said if said else 1.0
 
 
 def counted_of(topology: Topology, one: ObservedBlock) -> dict[str, tuple[float, float]]:

@@ -112,13 +112,15 @@ def measure_job_in_blocks(
 ) -> None:
     """Set a running job's queries as measured by their agents beside its plan: records/s, cores busy, latency.
 
-    And what every operator inside them takes and makes, as they count it.
+    Of those that read sources alone also what comes, with what waits, worked off in five minutes. And what every
+    operator inside them takes and makes, as they count it.
 
     Raises:
         SettingsError: the job was never begun, none can have the name, or no broker is known (status 2).
         BrokerError: the broker does not answer (status 2).
     """
-    from pipelines.placement.observed import describe_observed, observe_job, observe_record_bytes, step_of
+    from pipelines.cli.placement.measured import describe_observed
+    from pipelines.placement.observed import observe_job, observe_record_bytes, step_of
     from pipelines.placement.running import job_folder
 
     settings = with_broker()

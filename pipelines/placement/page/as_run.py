@@ -12,9 +12,10 @@ from pipelines.html.document import NUMBER, PLAIN, row, section, table
 from pipelines.html.numbers import number
 from pipelines.placement.page.picture import draw_job
 
-KINDS = [PLAIN, PLAIN, *[NUMBER] * 7]
+KINDS = [PLAIN, PLAIN, *[NUMBER] * 8]
 TITLES = [
-    "operators", "cluster", "executors", "records/s", "planned", "cores busy", "planned", "latency, s", "planned",
+    "operators", "cluster", "executors", "records/s", "that come", "planned", "cores busy", "planned", "latency, s",
+    "planned",
 ]  # fmt: skip
 
 
@@ -33,8 +34,8 @@ def as_run(
     """
     rows = [
         [escape(" + ".join(one.block.operators)), escape(one.block.cluster), str(one.block.executors),
-         number(one.rps, 1), number(one.said_rps, 1), number(one.cores, 2), number(one.block.load, 2),
-         number(one.latency_s, 1), number(one.block.latency_s, 1)]
+         number(one.rps, 1), number(one.come_rps, 1), number(one.said_rps, 1), number(one.cores, 2),
+         number(one.block.load, 2), number(one.latency_s, 1), number(one.block.latency_s, 1)]
         for one in observed
     ]  # fmt: skip
     drawable = {one.cluster for one in placement.blocks} <= topology.clusters.keys()

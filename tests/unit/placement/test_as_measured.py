@@ -99,6 +99,33 @@ def test_what_a_query_that_is_behind_holds_back_is_no_other_ones_selectivity():
     assert rates.sent["events"] == pytest.approx(600.0) and rates.sent["project"] == pytest.approx(198.0)
 
 
+def test_of_a_query_that_reads_sources_what_comes_counts_not_what_it_managed_to_read():
+    full = seen(860.0, 0.004)._replace(come_rps=1_200.0, latency_s=9.0)
+    found = as_measured(ADVERTS, TWO, [full, seen(0.33 * 860, block=SECOND, said=198.0)])
+    assert rates_of(found).sent["events"] == pytest.approx(1_200)
+    assert rates_of(found).sent["project"] == pytest.approx(0.33 * 1_200)
+    blocks = (FIRST.operators, SECOND.operators)
+    assert Measure(found, rates_of(found)).wiring(blocks).loads[0] == pytest.approx(0.004 * 1_200)
+    drains = seen(1_500.0)._replace(come_rps=1_000.0)  # and so does what it sends on
+    rates = rates_of(as_measured(ADVERTS, TWO, [drains, seen(0.33 * 1_500, block=SECOND, said=198.0)]))
+    assert rates.sent["events"] == pytest.approx(1_000) and rates.sent["project"] == pytest.approx(330)
+    less = seen(400.0)._replace(come_rps=400.0, latency_s=9.0)  # slow, but no more than that comes
+    assert rates_of(as_measured(ADVERTS, TWO, [less, seen(None)])).sent["events"] == pytest.approx(400)
+    none = seen(5.0)._replace(come_rps=0.0)
+    assert rates_of(as_measured(ADVERTS, TWO, [none, seen(2.0, block=SECOND, said=198.0)])).sent["project"] == 0
+
+
+def test_the_load_of_a_query_that_cannot_keep_up_is_above_one_and_what_it_holds_back_is_the_next_one_s_load():
+    full, later = seen(860.0)._replace(come_rps=1_200.0), seen(0.33 * 860, block=SECOND, said=198.0)
+    first, second = plan.offered_loads(ADVERTS, TWO, [full, later])
+    assert first == pytest.approx(1_200 / 860) and second == pytest.approx(1_200 / 860 / 3)
+    assert plan.offered_loads(ADVERTS, TWO, [full._replace(come_rps=None), later]) == pytest.approx([1, 1 / 3])
+    drains = full._replace(rps=1_500.0)  # all its cores are busy with what has waited
+    assert plan.offered_loads(ADVERTS, TWO, [drains, later])[0] == pytest.approx(0.8)
+    late = later._replace(rps=99.0, latency_s=9.0)  # half of what reaches it
+    assert plan.offered_loads(ADVERTS, TWO, [seen(600.0), late]) == pytest.approx([1, 2 / 3])
+
+
 def test_a_query_that_is_behind_does_not_raise_what_reaches_those_that_do_not_read_of_it():
     views = ADVERTS.operators["views"]
     other = {name: views.model_copy(update={"of": (of,)}) for name, of in (("clicks", "others"), ("rank", "clicks"))}

@@ -8,12 +8,19 @@ import pytest
 from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.measured import Block, Measure, Placement
-from models.placement.plan.observed import counted_of, observe_block, records_quantile, slowest_path_s
+from models.placement.plan.observed import (
+    ArrivedInterval,
+    arriving_rps,
+    counted_of,
+    observe_block,
+    records_quantile,
+    slowest_path_s,
+)
 from models.placement.plan.wiring import runs_of
 from models.placement.rates import rates_of
+from pipelines.cli.placement.measured import describe_observed
 from pipelines.placement import observed
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import describe_observed
 from tests.fakes.followed_topic import FollowedTopic
 from tidecast.messages import MetricSample, encode
 
@@ -36,7 +43,23 @@ def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
     found = observe_block(ADVERTS, TWO, 0, batches)
     assert (found.said_rps, found.rps, found.cores, found.batches) == (600, 500, 0.75, 2)
     assert found.latency_s == 1.0 and found.block is TWO.blocks[0]
-    assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (pytest.approx(396.0), None, None, None, 0, None, None)
+    assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (
+        pytest.approx(396.0), None, None, None, 0, None, None, None,
+    )  # fmt: skip
+
+
+def test_what_comes_is_told_of_a_query_that_reads_sources_alone_with_what_waits_worked_off_in_five_minutes():
+    batches = [batch(100.0, 900), batch(101.0, 500), batch(104.0, 1500)]
+    arrived = [ArrivedInterval(101.0, 1.0, 1_200.0, 900), ArrivedInterval(104.0, 3.0, 800.0, 31_350)]
+    found = observe_block(ADVERTS, TWO, 0, batches, arrived=arrived)
+    assert (found.rps, found.come_rps, found.offered_rps) == (500, 900 + (31_350 - 1.5 * 900) / 300, 1_000)
+    unheard = ArrivedInterval(105.0, 1.0, 900.0, None)  # of a query that has just begun again
+    assert observe_block(ADVERTS, TWO, 0, batches, arrived=[*arrived, unheard]).come_rps == 1_000
+    later = observe_block(ADVERTS, TWO, 1, batches, arrived=arrived)  # its topics hold marks of transactions
+    assert (later.come_rps, later.offered_rps) == (None, 500)
+    assert observe_block(ADVERTS, TWO, 0, batches).offered_rps == 500
+    assert arriving_rps(arrived, trigger_s=100.0) == 900  # it waits for the next trigger
+    assert arriving_rps([arrived[0]._replace(lag_records=330_000)], trigger_s=100.0) == 1_200 + 150_000 / 500
 
 
 def test_operators_inside_a_query_have_the_rates_at_which_it_counts_their_rows():
@@ -117,6 +140,25 @@ def test_what_many_other_jobs_send_takes_none_of_the_seconds_that_count(tmp_path
     monkeypatch.setattr(observed, "Follower", FollowedTopic(sorted(own + others, key=lambda one: one.timestamp)))
     found, _ = observed.observe_job(load(var=tmp_path), folder, 600)
     assert [(one.batches, one.rps) for one in found] == [(2, pytest.approx(1200 / 580))] * 2
+
+
+def test_what_agents_saw_arrive_counts_beside_what_their_queries_read(tmp_path, monkeypatch):
+    now_s, folder = time.time(), JobFolder(tmp_path / "job")
+    folder.begin(ROOT / "configs" / "topologies" / "adverts.yaml", TWO)
+
+    def told(kind, ago_s, **more):
+        at = now_s - ago_s
+        sample = MetricSample(job="adverts.parse", time=at - 10, wall_time=at, span_s=10.0, kind=kind, **more)
+        return SimpleNamespace(timestamp=at, key="adverts.parse", value=encode(sample))
+
+    read = [told("batch", ago_s, batch_rows=8_600, run_s=10.0) for ago_s in range(590, 0, -10)]
+    came = [told("interval", ago_s, arrival_rps=1_200.0, lag_records=31_800, executors=1) for ago_s in (595, 300, 5)]
+    history = told("interval", 200, arrival_rps=1e6)
+    others = sorted([*read, *came, history], key=lambda one: one.timestamp)
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(others))
+    (first, second), _ = observed.observe_job(load(var=tmp_path), folder, 600)
+    assert first.rps == pytest.approx(860) and first.come_rps == 1_200 + (31_800 - 1_800) / 300 == 1_300
+    assert second.come_rps is None
 
 
 @pytest.mark.parametrize(("trigger_s", "looked_at"), [(0.05, 14_000), (1.0, observed.KEPT)])

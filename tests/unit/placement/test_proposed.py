@@ -457,6 +457,26 @@ def test_minutes_in_which_a_query_was_not_measured_are_left_out(job, monkeypatch
     assert len(observed.observe_minutes(SimpleNamespace(kafka=None), folder, 3)) == 1
 
 
+def test_a_minute_s_load_is_by_the_records_that_came_in_it_not_by_those_that_were_read(job, monkeypatch):
+    _, _, now = job
+    monkeypatch.setattr(observed, "time", clock_with(time=lambda: now.s))
+
+    def told(kind, ago_s, **more):
+        at = now.s - ago_s
+        sample = MetricSample(job="adverts.parse", time=at - 10, wall_time=at, span_s=10.0, kind=kind, **more)
+        return SimpleNamespace(timestamp=at, key="adverts.parse", value=encode(sample))
+
+    late = {"latency_p50_s": 3.0, "latency_p95_s": 3.0, "latency_max_s": 3.0}
+    said = [told("batch", ago_s, batch_rows=6_000, run_s=20.0, **late) for ago_s in range(118, 0, -10)]
+    said += [told("interval", ago_s, arrival_rps=900.0, lag_records=0, executors=2) for ago_s in range(118, 60, -10)]
+    said += [told("interval", 30, arrival_rps=700.0, lag_records=61_050, executors=2)]
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(sorted(said, key=lambda one: one.timestamp)))
+    first, second = observed.observe_minutes(SimpleNamespace(kafka=None), job[0], 2)
+    assert (first.rps, second.rps) == (900, 700 + (61_050 - 1_050) / 300)  # both executors never rested
+    assert (first.step.load, second.step.load) == pytest.approx((900 / 600, 900 / 600))
+
+
+
 @pytest.mark.parametrize("trigger_s", [60, 600])
 def test_steps_of_a_job_with_long_triggers_are_three_triggers(tmp_path, monkeypatch, trigger_s):
     now_s, folder, file = 1e6, JobFolder(tmp_path / "jobs" / "adverts"), tmp_path / "adverts.yaml"

@@ -41,12 +41,14 @@ def test_what_a_plan_would_change_of_a_running_job():
     assert "fixed while it runs" in said and not ask
 
 
-def test_the_load_is_what_the_queries_that_read_sources_were_measured_to_read():
+def test_the_load_is_what_comes_to_the_queries_that_read_sources_or_else_what_they_read():
     (block,) = ONE.blocks
     first, second = ObservedBlock(block, 600, 900.0, 1, 1, 9), ObservedBlock(block, 198, 10.0, 1, 1, 9)
     assert measured_factor([first, second], ["events"], [["events"], ["project"]]) == 1.5
     unread = ObservedBlock(block, 600, None, None, None, 0)
     assert measured_factor([unread, second], ["events"], [["events"], ["project"]]) == 1.0
+    full = first._replace(come_rps=1_200.0)
+    assert measured_factor([full, second], ["events"], [["events"], ["project"]]) == 2.0
 
 
 @pytest.fixture
