@@ -7,7 +7,8 @@ is written to `var/plans`, over that of an earlier run; page and question say wh
 
 If the plan of a job with measurements, or with a load given in the form, differs from what runs, a person is asked
 under "Required actions"; with approval the queries are moved while they run. No answer within twelve hours is a no. The
-DAG changes neither which operators form a query nor the executors of a query that the autoscaler scales.
+DAG changes neither which operators form a query nor the executors of a query that the autoscaler scales. Where other
+queries than those that run would be better, page and question say so.
 
 For a running job a network that proposes placements is trained and registered in MLflow (`<topology>-placement`). Its
 proposal is shown beside the plan, or put up for approval instead of it: the page is then that of the proposal.

@@ -19,6 +19,7 @@ from models.placement.plan.as_measured import as_measured
 from models.placement.plan.choose import PlanError, choose_placement
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Block, Measure, Placement
+from models.placement.plan.missing import summary
 from models.placement.plan.moved import keep_executors
 from models.placement.plan.observed import measured_factor, observe_block
 from models.placement.rates import rates_of
@@ -53,7 +54,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         or measured; `page`, path of the page; `was` and `placement`, where the queries are wanted, and would be.
 
     Raises:
-        ReplanError: the clusters have no room.
+        ReplanError: the clusters have no room, for a job that was begun for its own queries.
         SettingsError, BrokerError: no such topology; the broker does not answer.
     """
     settings = with_stack_addresses(load())
@@ -65,9 +66,9 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         factor = form.get("load") or 1.0
         load_now = PlannedLoad(load_topology(name, settings.topologies_dir), factor, factor)
     topology, factor, told, known, *_ = load_now
-    measured = began and known and not form.get("load")
+    measured, was = began and known and not form.get("load"), folder.wanted() if began else None
     try:
-        made = choose_placement(topology, factor)
+        made = choose_placement(topology, factor, tuple(one.operators for one in was.blocks) if was else None)
     except PlanError as error:
         raise ReplanError(f"{error}") from None
     file = settings.topologies_dir / f"{name}.yaml"
@@ -78,10 +79,11 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if began and folder.has_changed(file):
         notes.append(describe_change(file.name))
-    was = running = None
-    placement = made.placement
-    if began:
-        was = folder.wanted()
+    if made.better:
+        what = f"Other queries would be better ({summary(made.better)})"
+        notes.append(f"{what}, but which operators are one query is fixed while the job runs")
+    running, placement = None, made.placement
+    if was:
         running = RunningJob(was, load_now.observed, load_now.path_s)
         placement = _beside_autoscaler(folder, topology, factor, was, placement)
     if placement != made.placement:
@@ -146,12 +148,11 @@ def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement
         settings: with the folder of the contracts.
         folder: of the job.
         file: topology for which the plan was made.
-        made: the plan.
+        made: the plan of its queries.
         factor: of the stated rates, for which it was made.
 
     Raises:
-        ReplanError: the file has changed since the job was begun, other queries would be better, or the queries are
-            wanted elsewhere meanwhile.
+        ReplanError: the file has changed since the job was begun, or the queries are wanted elsewhere meanwhile.
         PlanError, SettingsError: a cluster to which queries would go is away, or one would be scaled no more.
     """
     if folder.has_changed(file):
@@ -168,8 +169,6 @@ def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement
         refuse_away(topology, made, factor, before)
         refuse_unscaled(settings, topology, before, made)
         folder.change(partial(_instead_of, as_json(before), made, topology.name))
-    elif {one.operators for one in before.blocks} != {one.operators for one in made.blocks}:
-        raise ReplanError(f"{sentence}. To begin it anew with these, stop it and move {folder.path} away.")
     return sentence
 
 
@@ -179,18 +178,13 @@ def compare(topology: Topology, was: Placement | None, made: Placement, factor: 
     Args:
         topology: of the job.
         was: where its queries are wanted; None: it does not run.
-        made: the plan.
+        made: the plan, of the queries that run where there are some.
         factor: of the sources' rates, for which it was made.
     """
     at = f"{topology.name} at {factor:.2g} times the stated rates: "
     if was is None:
         queries = number_of(len(made.blocks), "query", "queries")
         return f"{at}{queries}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False
-    if {one.operators for one in was.blocks} != {one.operators for one in made.blocks}:
-        return (
-            f"{at}other queries would be better ({made.price:.2f} an hour, {made.latency_s:.1f} s), but what is one "
-            "query is fixed while it runs"
-        ), False
     moves = [
         f"{'+'.join(new.operators)} from {_where(old)} to {_where(new)}"
         for new in made.blocks

@@ -18,7 +18,7 @@ from models.placement.plan.blocks import Blocks, block_of, upstream_first
 from models.placement.plan.candidates import candidate_blocks
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure, Placement, fewest_executors
-from models.placement.plan.missing import what_is_missing
+from models.placement.plan.missing import summary, what_is_missing
 from models.placement.plan.shares import allowed_clusters
 from models.placement.rates import (
     Edge,
@@ -37,6 +37,8 @@ NO_CORES = 1e-6
 """Cores of a node without any, as one is that is planned without: no query fits there, and a node has some."""
 FIRST = 8
 """Clusters that are cheapest, and that are nearest to the broker, from which it begins; else from others."""
+FIXED = "better, but which operators are one query is fixed while the job runs"
+"""Why other queries than those of a job that was begun are not chosen."""
 
 
 class PlanError(ValueError):
@@ -50,7 +52,7 @@ class PlacementPlan:
     Attributes:
         placement: that was chosen.
         cuts: why each edge between queries is there.
-        others: the best placement of each other set of blocks, the next best first, with why it was not chosen.
+        others: the best placement of each other set of blocks, the best first, with why it was not chosen.
         followed_s: the quantile of its slowest path where its queries are followed batch by batch.
     """
 
@@ -60,42 +62,58 @@ class PlacementPlan:
     followed_s: float
 
     @property
+    def better(self) -> Placement | None:
+        """The best placement of other queries where that is better than that of those which are fixed; else None."""
+        return self.others[0][0] if self.others and self.others[0][1] == FIXED else None
+
+    @property
     def told_s(self) -> float:
         """The latency that is predicted: as followed, but for one query alone, or where the sum is what is too late."""
         several = len(self.placement.blocks) > 1 and self.placement.kept
         return self.followed_s if several and math.isfinite(self.followed_s) else self.placement.latency_s
 
 
-def choose_placement(topology: Topology, factor: float = 1.0) -> PlacementPlan:
+def choose_placement(topology: Topology, factor: float = 1.0, fixed: Blocks | None = None) -> PlacementPlan:
     """Return the candidate that keeps the target at the least price, of the fewest queries; else the soonest one.
 
     Args:
         topology: of the job.
         factor: of the sources' rates, as for the highest load that is forecast.
+        fixed: operators of each query of a job that was begun; None: any set of blocks may be chosen.
 
     Raises:
-        PlanError: no set of blocks has room on the clusters.
+        PlanError: no set of blocks, or not the fixed one, has room on the clusters.
     """
     found = _found(topology, factor)
-    if not found:
-        raise PlanError(what_is_missing(topology, factor, lambda one, at: next(iter(_found(one, at)), None)))
-    best, *others = found
+    own = found if fixed is None else _found(topology, factor, [fixed])
+    if not own:
+        raise PlanError(_why_none(topology, factor, fixed, found))
+    best = own[0]
+    queries = {block.operators for block in best.blocks}
     measure = Measure(topology, rates_of(topology, factor))
-    cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(measure, best, edge))}
-    worse = tuple((one, _why_worse(one, best)) for one in others)
+    cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(measure, best, edge, fixed is not None))}
+    others = (one for one in found if {block.operators for block in one.blocks} != queries)
+    worse = tuple((one, _why_not(one, best)) for one in others)
     return PlacementPlan(best, cuts, worse, followed_quantile_s(measure, best))
 
 
-def _found(topology: Topology, factor: float) -> list[Placement]:
-    """The best placement of each candidate that has room, the best one first."""
+def _found(topology: Topology, factor: float, given: list[Blocks] | None = None) -> list[Placement]:
+    """The best placement of each candidate, or set of blocks that is given, that has room, the best one first."""
     rates = rates_of(topology, factor)
     measure = Measure(topology, rates)
-    candidates = candidate_blocks(topology, rates, SEED)
+    candidates = given or candidate_blocks(topology, rates, SEED)
     for firsts in dict.fromkeys((first_clusters(topology), tuple(range(len(topology.clusters))))):
         best = (best_of(measure, blocks, firsts) for blocks in candidates)
         if found := sorted((one for one in best if one is not None), key=_rank):
             return found
     return []
+
+
+def _why_none(topology: Topology, factor: float, fixed: Blocks | None, found: list[Placement]) -> str:
+    """What is missing, and whether other queries than those of a job that was begun would have room."""
+    given = [fixed] if fixed is not None and found else None
+    why = what_is_missing(topology, factor, lambda one, at: next(iter(_found(one, at, given)), None), bool(given))
+    return f"{why} Begun anew, the job would have room with other queries ({summary(found[0])})." if found else why
 
 
 def best_of(measure: Measure, blocks: Blocks, firsts: Sequence[int]) -> Placement | None:
@@ -114,7 +132,9 @@ def _rank(made: Placement) -> tuple[bool, float, int, float]:
     return not made.kept, made.price if made.kept else made.latency_s, len(made.blocks), made.latency_s
 
 
-def _why_worse(made: Placement, best: Placement) -> str:
+def _why_not(made: Placement, best: Placement) -> str:
+    if _rank(made) < _rank(best):
+        return FIXED
     if not made.kept:
         return "later than the target" if best.kept else "later"
     if made.price > best.price:
@@ -122,7 +142,7 @@ def _why_worse(made: Placement, best: Placement) -> str:
     return "more queries for the same price" if len(made.blocks) > len(best.blocks) else "later, for the same price"
 
 
-def _why_cut(measure: Measure, made: Placement, edge: Edge) -> str:
+def _why_cut(measure: Measure, made: Placement, edge: Edge, fixed: bool) -> str:
     """Why an edge is a topic, by what its two queries would be as one, others where they are; "" inside a query."""
     topology, blocks = measure.topology, tuple(block.operators for block in made.blocks)
     place, names = block_of(blocks), list(topology.operators)
@@ -147,7 +167,8 @@ def _why_cut(measure: Measure, made: Placement, edge: Edge) -> str:
     if made.kept and not joined.kept:
         return "as one query results are later than the target"
     if _rank(joined) < _rank(made):  # of a large job not all sets are looked at
-        return "as one query they would be better; such a set was not looked at"
+        why_not = "but which are one is fixed while the job runs" if fixed else "which was not looked at"
+        return f"as one query they would be better, {why_not}"
     return "as one query they are dearer" if joined.price > made.price else "as one query results are later"
 
 

@@ -18,19 +18,21 @@ TRIED = 4
 """Pins, and clusters whose pins, are taken away by turns: a large job takes long to be planned."""
 
 
-def what_is_missing(topology: Topology, factor: float, best: Best) -> str:
+def what_is_missing(topology: Topology, factor: float, best: Best, fixed: bool = False) -> str:
     """Return why a topology has no plan: quota, pins, partitions, or cores and memory, and what would do instead.
 
     Args:
         topology: of the job.
         factor: of the sources' rates, for which there is no room.
         best: plans another topology, or another load.
+        fixed: whether its queries are those of a job that was begun.
     """
     of_one = next(filter(None, (of(topology, factor, best) for of in (_of_quota, _of_pins, _of_partitions))), None)
     why = of_one or _of_all(topology, factor)
     able = next((share for share in SHARES if best(topology, share * factor)), None)
     less = f"there is room for {able:.0%} of the load" if able else "there is none for a tenth of the load either"
-    return f"{topology.name}: no set of queries has room. {why}; as it is {less}."
+    whose = "its queries, which are fixed while it runs, have no room" if fixed else "no set of queries has room"
+    return f"{topology.name}: {whose}. {why}; as it is {less}."
 
 
 def _of_pins(topology: Topology, factor: float, best: Best) -> str | None:

@@ -14,6 +14,7 @@ from pipelines.cli.placement.placed import UnplannedError, planned, run_job, top
 
 if TYPE_CHECKING:
     from configs.topology import Topology
+    from models.placement.plan.blocks import Blocks
     from models.placement.plan.measured import Placement
 
 
@@ -31,15 +32,15 @@ def plan(
 
     Prints the cheapest plan that keeps the topology's target by the model, why each cut is where it is, and what else
     was looked at. Nothing is started without `--apply`: that begins the job and runs it, as `tidecast job up` does, and
-    moves the queries of one that was begun, or runs already, to where this plan has them. With `--demo` alone a job is
-    planned, run on two clusters of this computer, and planned anew while its load rises: some five minutes, on services
-    of its own; status 1 where it counts wrong.
+    moves the queries of one that was begun, or runs already, to where a plan of these queries has them: which operators
+    are one query is fixed then. With `--demo` alone a job is planned, run on two clusters of this computer, and planned
+    anew while its load rises: some five minutes, on services of its own; status 1 where it counts wrong.
 
     Raises:
         typer.Exit: 1, as above.
         SettingsError: there is no such topology, or something in it is wrong (status 2).
-        UnplannedError: the clusters have no room for it, or the job that was begun is of other queries or of an older
-            file; with `--apply`, a cluster on which it is to run does not answer (status 2).
+        UnplannedError: the clusters have no room for it, or the job was begun from an older file; with `--apply`, a
+            cluster on which it is to run does not answer (status 2).
         BrokerError, StackError, ProcessError: with `--apply`, the broker, a cluster or a query does not start (status
             2).
     """
@@ -59,7 +60,7 @@ def plan(
     file = topology_file(topology)
     read = load_topology(file.stem, file.parent)
     with planned():
-        made = choose_placement(read, load)
+        made = choose_placement(read, load, _running_queries(file) if apply else None)
     print(*describe_plan(read, made), sep="\n")
     if page is not None:
         from pipelines.placement.page.plan_page import write_plan_page
@@ -70,6 +71,16 @@ def plan(
         as_json.write_text(json.dumps(told, indent=1) + "\n")
     if apply:
         _apply(file, read, made.placement, load)
+
+
+def _running_queries(file: Path) -> Blocks | None:
+    """Operators of each query of the job that was begun from a file; None: none was, or the file is another one now."""
+    from pipelines.placement.running import job_folder
+
+    folder = job_folder(settings_from_options(), file.stem)
+    if not folder.began() or folder.has_changed(file):
+        return None
+    return tuple(one.operators for one in folder.wanted().blocks)
 
 
 def _apply(file: Path, topology: Topology, placement: Placement, factor: float) -> None:

@@ -64,20 +64,24 @@ def test_queries_of_a_job_that_was_begun_move_and_it_is_run_unless_it_runs(began
     assert len(began) == 2 and "it stays as it is" in capsys.readouterr().out
 
 
-def test_a_job_of_another_file_or_of_other_queries_is_left_alone(began, tmp_path):
+def test_a_job_of_another_file_is_left_alone_and_one_of_other_queries_is_planned_with_these(began, tmp_path, capsys):
     plan("adverts", apply=True)
     ((_, planned),) = began
     (block,) = planned.blocks
     cut = tuple(replace(block, operators=part) for part in (block.operators[:2], block.operators[2:]))
-    folder = begun_on("west", tmp_path, replace(planned, blocks=cut))
-    before = folder.wanted()
-    with pytest.raises(UnplannedError, match=r"other queries would be better.*begin it anew"):
-        plan("adverts", apply=True)
+    folder = begun_on("east", tmp_path, replace(planned, blocks=cut))
+    capsys.readouterr()
+    plan("adverts", apply=True)
+    after = folder.wanted()
+    assert [(one.operators, one.cluster) for one in after.blocks] == [(one.operators, "west") for one in cut]
+    said = capsys.readouterr().out
+    assert "parse+views from 3 executors on east to 2 executors on west" in said and len(began) == 2
+    assert "1.80 an hour, 1.8 s: better, but which operators are one query is fixed while the job runs" in said
     file = tmp_path / "adverts.yaml"
     file.write_text(file.read_text().replace("target_s: 8", "target_s: 9"))
     with pytest.raises(UnplannedError, match="has changed since this job was begun"):
         plan("adverts", apply=True)
-    assert folder.wanted() == before and len(began) == 1
+    assert folder.wanted() == after and len(began) == 2
 
 
 def test_queries_are_not_moved_to_a_cluster_that_is_away(began, tmp_path):

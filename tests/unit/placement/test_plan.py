@@ -11,10 +11,10 @@ from configs.settings import ROOT
 from configs.topology import Topology, load_topology
 from models.placement.plan.blocks import block_of
 from models.placement.plan.candidates import block_numbers, candidate_blocks
-from models.placement.plan.choose import ALL, PlanError, choose_placement, first_clusters
+from models.placement.plan.choose import ALL, FIXED, PlanError, choose_placement, first_clusters
 from models.placement.plan.measured import Measure
 from models.placement.plan.text import describe_plan
-from models.placement.rates import cores_of, inner_edges, operators_in_order, rates_of
+from models.placement.rates import Edge, cores_of, inner_edges, operators_in_order, rates_of
 from pipelines.bench.placement.times import drawn_topology
 
 
@@ -69,6 +69,24 @@ def test_one_query_is_best_where_nothing_forces_a_cut():
     assert block.latency_s == pytest.approx(0.95 + batch_s) and plan.placement.latency_s == block.latency_s
     assert (plan.placement.price, plan.placement.kept, plan.cuts) == (2.0, True, {})
     assert {why for _, why in plan.others} <= {"dearer", "more queries for the same price"}
+
+
+def test_queries_of_a_job_that_was_begun_are_kept_and_better_ones_are_told():
+    cut = (("parse",), ("join", "count"))
+    plan = choose_placement(topology(CHAIN), 1.0, cut)
+    assert tuple(block.operators for block in plan.placement.blocks) == cut and plan.placement.price == 2.0
+    assert len(plan.better.blocks) == 1 and plan.better.price == 2.0
+    why = "as one query they would be better, but which are one is fixed while the job runs"
+    assert plan.cuts == {Edge("parse", "join"): why}
+    assert plan.others[0] == (plan.better, FIXED) and FIXED not in {why for _, why in plan.others[1:]}
+    free = choose_placement(topology(CHAIN))
+    assert free.better is None and choose_placement(topology(CHAIN), 1.0, (tuple(CHAIN),)) == free
+    small = topology(CHAIN, {"east": {"cores": 3, "round_trip_ms": {"west": 1}}, "west": {"cores": 3}})
+    told = r"its queries, which are fixed.* room for 80% of the load\. Begun anew, .* other queries \(2 queries on "
+    with pytest.raises(PlanError, match=told):
+        choose_placement(small, 2.5, (tuple(CHAIN),))
+    with pytest.raises(PlanError, match=r"no set of queries has room.* room for 30% of the load\.$"):
+        choose_placement(small, 10.0, (tuple(CHAIN),))
 
 
 def test_a_cheaper_cluster_far_away_is_taken_while_the_target_is_kept():

@@ -36,9 +36,6 @@ def test_what_a_plan_would_change_of_a_running_job():
     moved = replace(ONE, blocks=(replace(block, cluster="east", executors=4),), price=4.0)
     said, ask = replan.compare(ADVERTS, ONE, moved, 2.3)
     assert "from 3 executors on west to 4 executors on east (4.00 an hour after 1.80, 1.8 s)" in said and ask
-    cut = Placement((replace(block, operators=ALL[:2]), replace(block, operators=ALL[2:])), 1.8, 1.8, True)
-    said, ask = replan.compare(ADVERTS, ONE, cut, 1.0)
-    assert "fixed while it runs" in said and not ask
 
 
 def test_the_load_is_what_comes_to_the_queries_that_read_sources_or_else_what_they_read():
@@ -59,7 +56,9 @@ def running(tmp_path, monkeypatch):
     folder.begin(FILE, Placement((Block(ALL, "east", 3, 1.57, 1.8),), 3.0, 1.8, True))
 
     def observed(settings, folder, last_s):
-        return [ObservedBlock(folder.wanted().blocks[0], 600.0, load["rps"], 1.0, 1.0, 9)], 1.0
+        first, *others = folder.wanted().blocks
+        unmeasured = [ObservedBlock(one, 198.0, None, None, None, 0) for one in others]
+        return [ObservedBlock(first, 600.0, load["rps"], 1.0, 1.0, 9), *unmeasured], 1.0
 
     monkeypatch.setattr(replan, "observe_job", observed)
     monkeypatch.setattr(replan, "observe_record_bytes", lambda settings, folder: {})
@@ -77,6 +76,34 @@ def test_a_job_on_the_dearer_cluster_is_moved_to_the_cheaper_one(running):
     assert folder.wanted().blocks[0].cluster == "west" and not replan.plan({"topology": "adverts"})["ask"]
     wanted = folder.wanted()  # the task's worker may die before it is known to have ended
     assert replan.apply({"topology": "adverts"}, planned) == planned["sentence"] and folder.wanted() == wanted
+
+
+def test_a_job_is_planned_with_the_queries_that_run_and_that_others_would_be_better_is_told_beside(running):
+    folder, load = running
+    cut = (Block(ALL[:3], "east", 2, 0.87, 1.8), Block(ALL[3:], "east", 1, 0.7, 1.9))
+    folder.want(Placement(cut, 3.0, 3.7, True))
+    planned = replan.plan({"topology": "adverts"})
+    moves = "project from 2 executors on east to 2 executors on west; join+count from 1 executor on east to 1 executor"
+    assert planned["ask"] and f"{moves} on west (1.80 an hour after 3.00, " in planned["sentence"]
+    better = "Other queries would be better (1 query on west, 1.80 an hour, 1.8 s), but which operators are one query"
+    page = Path(planned["page"]).read_text()
+    assert better in planned["sentence"] and better in page and "better, but which operators are one query" in page
+    replan.apply({"topology": "adverts"}, json.loads(json.dumps(planned)))
+    assert [(one.operators, one.cluster, one.executors) for one in folder.wanted().blocks] == [
+        (ALL[:3], "west", 2), (ALL[3:], "west", 1),
+    ]  # fmt: skip
+    assert not replan.plan({"topology": "adverts"})["ask"]
+    load["rps"] = 1_200.0  # twice as much: one executor more for each, which only both clusters have room for
+    more = replan.plan({"topology": "adverts"})
+    assert more["ask"] and sum(one["executors"] for one in more["placement"]["blocks"]) == 5
+
+
+def test_a_job_whose_queries_have_no_room_is_told_that_others_would_have(running):
+    _, load = running
+    load["rps"] = 1_200.0
+    none = r"its queries, which are fixed while it runs, have no room.*Begun anew.* with other queries \(2 queries on "
+    with pytest.raises(replan.ReplanError, match=none):
+        replan.plan({"topology": "adverts"})
 
 
 def test_who_approves_sees_the_job_as_it_runs_beside_the_plan_and_what_was_measured(running):
