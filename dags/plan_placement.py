@@ -73,7 +73,7 @@ def plan_placement() -> None:
 
         Raises:
             RegistryError: MLflow does not answer.
-            SettingsError: the job's folder is wrong.
+            SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
             NoRoomError: the clusters have no room for its queries.
         """
         from pipelines.train.placement import proposed

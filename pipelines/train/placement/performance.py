@@ -30,7 +30,7 @@ from pipelines.registry.runs import TrackedRun
 from pipelines.train.card import describe_making
 
 STEPS, LOWEST, HIGHEST, WAVES = 1_500, 0.5, 2.0, 10
-"""Minutes of the past in the twin, whose load goes between these multiples of the stated one and back so many times:
+"""Minutes of the past in the twin, whose load goes between these multiples of its rates and back so many times:
 the tenth of them by which training stops, and by whose errors a model is trusted, has to hold all loads."""
 EPOCHS = MOST_EPOCHS
 SCATTER = 0.05
@@ -151,7 +151,7 @@ def _trained(run: TrackedRun, space: QuerySpace) -> tuple[PerformanceModel, dict
 
 
 def past_loads() -> Floats:
-    """Return (STEPS,) loads of the past in the twin, as multiples of the stated one; the same at every call."""
+    """Return (STEPS,) loads of the past in the twin, as multiples of its rates; the same at every call."""
     random = np.random.default_rng(0)
     wave = np.sin(2 * np.pi * WAVES * np.arange(STEPS) / STEPS)
     return (LOWEST + (HIGHEST - LOWEST) * (wave + 1) / 2) * np.exp(SCATTER * random.standard_normal(STEPS))

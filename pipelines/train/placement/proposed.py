@@ -37,7 +37,7 @@ from pipelines.placement.scaled.contracts import contract_file
 from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
 from pipelines.stack.state import with_stack_addresses
 from pipelines.train.placement.performance import learn_performance
-from pipelines.train.placement.run import LSTM, TWIN, has_network, spaces_of, train_network
+from pipelines.train.placement.run import LSTM, TWIN, has_network, spaces_of, train_network, trained_for
 from pipelines.train.placement.trial import put_in_force, read_trial, trial_as_json, trial_from_json, write_trial
 
 NO, SHADOW = "no", "shadow"
@@ -76,7 +76,7 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
 
     Raises:
         RegistryError, MlflowException: MLflow does not answer, or refuses what is written.
-        BrokerError: the broker does not answer, which is asked for `lstm`.
+        BrokerError: the broker does not answer.
         SettingsError: the job's folder is wrong.
         NoRoomError: the clusters have no room for its queries.
     """
@@ -84,19 +84,19 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
     folder = job_folder(settings, form["topology"])
     if form.get("network", SHADOW) == NO or not folder.began() or _is_scaled(settings, folder):
         return None
-    registry, topology, placement = PlacementRegistry(settings), folder.topology(), folder.wanted()
+    registry, placement = PlacementRegistry(settings), folder.wanted()
+    topology = trained_for(folder.topology(), replan.loaded(settings, folder, None).topology)
     performance, env = None, None
     if form.get("env", TWIN) == LSTM:
-        performance = _performance(settings, folder)
+        performance = _performance(settings, folder, spaces_of(topology, placement)[0])
         env = TWIN if performance is None else LSTM  # none learns of a model that is not trusted
     if has_network(registry, topology, placement, env):
         return None
     return train_network(registry, topology, placement, performance)
 
 
-def _performance(settings: Settings, folder: JobFolder) -> PerformanceModel | None:
+def _performance(settings: Settings, folder: JobFolder, space: QuerySpace) -> PerformanceModel | None:
     """The performance model of a running job, tuned to its last hours; None where it is not trusted."""
-    space = spaces_of(folder.topology(), folder.wanted())[0]
     minutes = observe_minutes(settings, folder, TUNED)
     learned = learn_performance(PerformanceRegistry(settings), space, space.counts(folder.wanted()), minutes)
     return learned.model if learned.trusted else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from mlflow.entities.model_registry import ModelVersion
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
-"""Of the topology's rates, at which a network is trained and judged: the load that it will meet is another one."""
+"""Of the rates at which a network is trained and judged: the load that it will meet is another one."""
 TWIN, LSTM = "twin", "lstm"
 ENVIRONMENTS = {
     TWIN: "in the twin, where the queries are followed batch by batch",
@@ -39,6 +39,20 @@ def spaces_of(topology: Topology, placement: Placement) -> list[QuerySpace]:
     """Return the placements of a job's queries at each of LOADS."""
     blocks = tuple(block.operators for block in placement.blocks)
     return [QuerySpace(Measure(topology, rates_of(topology, load)), blocks) for load in LOADS]
+
+
+def trained_for(stated: Topology, measured: Topology) -> Topology:
+    """Return a running job as it was measured, at the stated rates where these are higher: a network serves peaks, too.
+
+    Args:
+        stated: topology of the job.
+        measured: the same, with rates and work as measured.
+    """
+    sources = {
+        name: one.model_copy(update={"rps": max(one.rps, stated.sources[name].rps)})
+        for name, one in measured.sources.items()
+    }
+    return measured.model_copy(update={"sources": sources})
 
 
 def has_network(
@@ -84,7 +98,7 @@ def train_network(
 
     Args:
         registry: of placement networks.
-        topology: of the job, with the rates and the work that it states.
+        topology: of the job, as it was measured (`trained_for`), or as it is stated.
         placement: where its queries are.
         performance: by which placements are told in the training; None: by the twin.
 
@@ -163,8 +177,8 @@ def _card(topology: Topology, space: QuerySpace, shares: SearchShares, reason: s
         f"{reason[:1].upper()}{reason[1:]}.",
         describe_making(
             run, find_commit(), "plan_placement", {"topology": topology.name, "env": env},
-            "the topology's file, and the job's placement and performance model as they were, as many versions, "
-            "and no champion for these queries",
+            "the topology's file, the job's placement and performance model as they were, and what `metrics` told of "
+            "it then (that is not kept), as many versions, and no champion for these queries",
             "other queries or clusters: it is of no use for others, and is refused there. What it proposes was judged "
             "in the twin alone.",
         ),

@@ -16,8 +16,9 @@ from configs.topology import load_topology
 from models.placement.learned.online import StepOutcome
 from models.placement.learned.reward import PlacementOutcome
 from models.placement.learned.schemes import Proposal
-from models.placement.plan.measured import Block, Placement
+from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import ObservedBlock
+from models.placement.rates import rates_of
 from pipelines.kafka.connection import BrokerError
 from pipelines.placement import observed, replan
 from pipelines.placement.job_folder import JobFolder
@@ -416,6 +417,27 @@ def test_one_that_lost_is_not_trained_again_within_a_week(ago_d, env, verdict, a
     others = Placement((Block(ALL[:2], "east", 1, 1.0, 1.0), Block(ALL[2:], "west", 2, 1.0, 1.0)), 2.2, 2.0, True)
     assert has_network(made, ADVERTS, one, asked) is is_enough
     assert not has_network(made, ADVERTS, others, asked)
+
+
+
+def test_it_is_trained_for_the_work_that_was_measured_at_the_stated_rates_or_higher_ones(job, monkeypatch):
+    (block,), trained, told = job[0].wanted().blocks, [], []
+    monkeypatch.setattr(proposed, "has_network", lambda *_: False)
+    monkeypatch.setattr(proposed, "train_network", lambda registry, topology, *_: trained.append(topology))
+    for rps, record_s in ((900.0, 0.004), (60.0, 0.004), (None, None)):
+        seen = [ObservedBlock(block, 600.0, rps, 2.4, 1.0, 9, record_s)]
+        monkeypatch.setattr(replan, "observe_job", lambda *_, seen=seen: (seen, 1.0))
+        proposed.learn({"topology": "adverts"})
+    assert [one.sources["events"].rps for one in trained] == pytest.approx([900, 600, 600])
+    loads = [Measure(one, rates_of(one)).wiring((ALL,)).loads[0] for one in (*trained, ADVERTS)]
+    assert loads[:2] == pytest.approx([0.004 * 900, 0.004 * 600]) and loads[2] == loads[3]
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([seen[0]._replace(rps=900.0, record_s=0.004)], 1.0))
+    monkeypatch.setattr(proposed, "PerformanceRegistry", lambda settings: settings)
+    lstm = SimpleNamespace(model="lstm", trusted=True)
+    monkeypatch.setattr(proposed, "learn_performance", lambda registry, space, *_: told.append(space) or lstm)
+    proposed.learn({"topology": "adverts", "env": "lstm"})
+    assert told[0].measure.topology == trained[-1] and trained[-1].sources["events"].rps == pytest.approx(900)
+
 
 
 def test_no_sample_goes_across_a_minute_that_was_left_out():
