@@ -5,18 +5,19 @@ from __future__ import annotations
 import json
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from configs.errors import FinalError, SettingsError
 from configs.settings import Settings, load
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of, reads_of
 from models.placement.plan.as_measured import as_measured
-from models.placement.plan.choose import PlanError, choose_placement
+from models.placement.plan.choose import PlacementPlan, PlanError, choose_placement
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.missing import summary
@@ -26,7 +27,7 @@ from models.placement.rates import rates_of
 from pipelines.html.numbers import number_of
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import PlannedLoad, observe_job, observe_record_bytes, observe_trips, span_of
-from pipelines.placement.page.plan_page import RunningJob, describe_change, page_of_plan, write_plan_page
+from pipelines.placement.page.plan_page import RunningJob, compare, describe_change, page_of_plan, write_plan_page
 from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import refuse_unscaled
@@ -38,6 +39,24 @@ SCALED = "Scaled queries keep the executors that they were placed with where the
 
 class ReplanError(FinalError, RuntimeError):
     """A topology for which there is no plan, or a plan that cannot be applied any more; says why."""
+
+
+class PlannedJob(NamedTuple):
+    """A job that was planned.
+
+    Attributes:
+        load: for which.
+        plan: of a job that was begun as it would be applied.
+        measured: whether the load is what was measured.
+        notes: sentences about it, without their full stops.
+        running: the job as it is now; None: it was never begun.
+    """
+
+    load: PlannedLoad
+    plan: PlacementPlan
+    measured: bool
+    notes: Sequence[str] = ()
+    running: RunningJob | None = None
 
 
 def plan(form: dict[str, Any]) -> dict[str, Any]:
@@ -57,45 +76,60 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         ReplanError: the clusters have no room, for a job that was begun for its own queries.
         SettingsError, BrokerError: no such topology; the broker does not answer.
     """
-    settings = with_stack_addresses(load())
-    folder, name = job_folder(settings, form["topology"]), form["topology"]
-    began = folder.began()
-    if began:
-        load_now = loaded(settings, folder, form.get("load"))
-    else:
-        factor = form.get("load") or 1.0
-        load_now = PlannedLoad(load_topology(name, settings.topologies_dir), factor, factor)
-    topology, factor, told, known, *_ = load_now
-    measured, was = began and known and not form.get("load"), folder.wanted() if began else None
+    settings, name = with_stack_addresses(load()), form["topology"]
     try:
-        made = choose_placement(topology, factor, tuple(one.operators for one in was.blocks) if was else None)
+        found = plan_job(settings, settings.topologies_dir / f"{name}.yaml", form.get("load"))
     except PlanError as error:
         raise ReplanError(f"{error}") from None
-    file = settings.topologies_dir / f"{name}.yaml"
+    (topology, factor, told, known, *_), made, measured, notes, running = found
+    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, notes, running)
+    was = None if running is None else running.placement
+    sentence, ask = compare(topology, was, made.placement, told)
+    return {
+        "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
+        "page": str(page), "was": None if was is None else as_json(was), "placement": as_json(made.placement),
+    }  # fmt: skip
+
+
+def plan_job(settings: Settings, file: Path, load_factor: float | None) -> PlannedJob:
+    """Plan a job for a load: one that was begun with its own queries, as it was begun.
+
+    Args:
+        settings: with a broker, where the job was begun and no load is given.
+        file: its topology.
+        load_factor: of the stated rates; None: of one that was begun as measured, else 1.
+
+    Raises:
+        PlanError: the clusters have no room.
+        SettingsError, BrokerError: no such topology; the broker does not answer.
+    """
+    folder, name = job_folder(settings, file.stem), file.stem
+    was = folder.wanted() if folder.began() else None
+    if was:
+        load_now = loaded(settings, folder, load_factor)
+    else:
+        load_now = PlannedLoad(load_topology(name, file.parent), load_factor or 1.0, load_factor or 1.0)
+    topology, factor, _, known, *_ = load_now
+    measured = was is not None and known and not load_factor
+    made = choose_placement(topology, factor, tuple(one.operators for one in was.blocks) if was else None)
     notes = [planned_when(topology, measured)]
     if not known:
         notes.append(f"Nothing was measured in the last {_minutes(topology)}: planned for the stated rates")
-    if began and not measured and not state.is_reserved(folder.path / "stack"):
+    if was and not measured and not state.is_reserved(folder.path / "stack"):
         notes.append(f"No `tidecast job up {name}` runs on this computer")
-    if began and folder.has_changed(file):
+    if was and folder.has_changed(file):
         notes.append(describe_change(file.name))
     if made.better:
         what = f"Other queries would be better ({summary(made.better)})"
         notes.append(f"{what}, but which operators are one query is fixed while the job runs")
-    running, placement = None, made.placement
-    if was:
-        running = RunningJob(was, load_now.observed, load_now.path_s)
-        placement = _beside_autoscaler(folder, topology, factor, was, placement)
+    if not was:
+        return PlannedJob(load_now, made, measured, notes)
+    placement = _beside_autoscaler(folder, topology, factor, was, made.placement)
     if placement != made.placement:
         notes.append(SCALED)
         followed_s = followed_quantile_s(Measure(topology, rates_of(topology, factor)), placement)
         made = replace(made, placement=placement, followed_s=followed_s)  # what is applied
-    page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, notes, running)
-    sentence, ask = compare(topology, was, placement, told)
-    return {
-        "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
-        "page": str(page), "was": None if was is None else as_json(was), "placement": as_json(placement),
-    }  # fmt: skip
+    return PlannedJob(load_now, made, measured, notes, RunningJob(was, load_now.observed, load_now.path_s))
 
 
 def planned_when(topology: Topology, measured: bool) -> str:
@@ -139,7 +173,7 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
     return str(planned["sentence"])
 
 
-def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement, factor: float) -> str:
+def want_plan(settings: Settings, folder: JobFolder, load_now: PlannedLoad, made: Placement) -> str:
     """Want the queries of a job that was begun where a plan puts them, and return what that changes.
 
     Whoever runs the job moves them; one that does not run begins so.
@@ -147,22 +181,16 @@ def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement
     Args:
         settings: with the folder of the contracts.
         folder: of the job.
-        file: topology for which the plan was made.
+        load_now: for which the plan was made.
         made: the plan of its queries.
-        factor: of the stated rates, for which it was made.
 
     Raises:
-        ReplanError: the file has changed since the job was begun, or the queries are wanted elsewhere meanwhile.
+        ReplanError: the queries are wanted elsewhere meanwhile.
         PlanError, SettingsError: a cluster to which queries would go is away, or one would be scaled no more.
     """
-    if folder.has_changed(file):
-        raise ReplanError(
-            f"{file.name} has changed since this job was begun, and the plan is for what it says now. Put it back, or "
-            f"move {folder.path} away to begin the job anew."
-        )
-    before, topology = folder.wanted(), folder.topology()
+    before, (topology, factor, told, *_) = folder.wanted(), load_now
     found, made = made, _beside_autoscaler(folder, topology, factor, before, made)
-    sentence, able = compare(topology, before, made, factor)
+    sentence, able = compare(topology, before, made, told)
     if found != made:
         sentence += f". {SCALED}"
     if able:
@@ -170,30 +198,6 @@ def want_plan(settings: Settings, folder: JobFolder, file: Path, made: Placement
         refuse_unscaled(settings, topology, before, made)
         folder.change(partial(_instead_of, as_json(before), made, topology.name))
     return sentence
-
-
-def compare(topology: Topology, was: Placement | None, made: Placement, factor: float) -> tuple[str, bool]:
-    """Return in a sentence what a plan would change of a running job, and whether that can be applied while it runs.
-
-    Args:
-        topology: of the job.
-        was: where its queries are wanted; None: it does not run.
-        made: the plan, of the queries that run where there are some.
-        factor: of the sources' rates, for which it was made.
-    """
-    at = f"{topology.name} at {factor:.2g} times the stated rates: "
-    if was is None:
-        queries = number_of(len(made.blocks), "query", "queries")
-        return f"{at}{queries}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False
-    moves = [
-        f"{'+'.join(new.operators)} from {_where(old)} to {_where(new)}"
-        for new in made.blocks
-        for old in was.blocks
-        if old.operators == new.operators and (old.cluster, old.executors) != (new.cluster, new.executors)
-    ]
-    if not moves:
-        return f"{at}it stays as it is", False
-    return f"{at}{'; '.join(moves)} ({made.price:.2f} an hour after {was.price:.2f}, {made.latency_s:.1f} s)", True
 
 
 def _beside_autoscaler(
@@ -240,5 +244,3 @@ def _instead_of(was: dict[str, Any], made: Placement, job: str, now: Placement) 
     return replace(made, blocks=tuple(by_operators[one.operators] for one in now.blocks))
 
 
-def _where(block: Block) -> str:
-    return f"{number_of(block.executors, 'executor')} on {block.cluster}"

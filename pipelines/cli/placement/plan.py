@@ -13,14 +13,15 @@ from pipelines.cli.options import JsonFile, Page, settings_from_options
 from pipelines.cli.placement.placed import UnplannedError, planned, run_job, topology_file, with_broker
 
 if TYPE_CHECKING:
-    from configs.topology import Topology
-    from models.placement.plan.blocks import Blocks
-    from models.placement.plan.measured import Placement
+    from pipelines.placement.replan import PlannedJob
 
 
 def plan(
     topology: Annotated[str, typer.Argument(help="A topology's name, or its file.")] = "",
     load: Annotated[float, typer.Option(min=0.001, help="Factor on the sources' rates, e.g. 1.5.")] = 1.0,
+    measured: Annotated[
+        bool, typer.Option("--measured", help="For the rates and the work that were measured of the running job.")
+    ] = False,
     apply: Annotated[
         bool, typer.Option("--apply", help="Run the job so until ctrl-C; the queries of one that runs are moved.")
     ] = False,
@@ -31,75 +32,106 @@ def plan(
     """Say which operators should be queries of their own, on which cluster, with how many executors each.
 
     Prints the cheapest plan that keeps the topology's target by the model, why each cut is where it is, and what else
-    was looked at. Nothing is started without `--apply`: that begins the job and runs it, as `tidecast job up` does, and
-    moves the queries of one that was begun, or runs already, to where a plan of these queries has them: which operators
-    are one query is fixed then. With `--demo` alone a job is planned, run on two clusters of this computer, and planned
-    anew while its load rises: some five minutes, on services of its own; status 1 where it counts wrong.
+    was looked at. With `--measured` it is for what was measured of the job of that name in the last ten minutes (or ten
+    triggers), which keeps its queries; else for what the file says now, also where the job was begun from another one.
+    Nothing is started without `--apply`: that begins the job and runs it, as `tidecast job up` does, and moves the
+    queries of one that was begun, or runs already, to where a plan of these queries has them: which operators are one
+    query is fixed then. With `--demo` alone a job is planned, run on two clusters of this computer, and planned anew
+    while its load rises: some five minutes, on services of its own; status 1 where it counts wrong.
 
     Raises:
         typer.Exit: 1, as above.
-        SettingsError: there is no such topology, or something in it is wrong (status 2).
-        UnplannedError: the clusters have no room for it, or the job was begun from an older file; with `--apply`, a
-            cluster on which it is to run does not answer (status 2).
-        BrokerError, StackError, ProcessError: with `--apply`, the broker, a cluster or a query does not start (status
-            2).
+        SettingsError: there is no such topology, or something in it is wrong; `--measured` of a job that was never
+            begun (status 2).
+        UnplannedError: the clusters have no room for it; with `--apply`, the job was begun from an older file, nothing
+            was measured, or a cluster on which it is to run does not answer (status 2).
+        BrokerError, StackError, ProcessError: with `--measured`, the broker does not answer; with `--apply`, it, a
+            cluster or a query does not start (status 2).
     """
     from dataclasses import asdict
 
-    from configs.topology import load_topology
-    from models.placement.plan.choose import choose_placement
     from models.placement.plan.text import describe_plan
 
     if demo:
-        if topology or load != 1.0 or as_json is not None or apply:
+        if topology or load != 1.0 or as_json is not None or apply or measured:
             raise SettingsError("--demo runs a topology of its own at its own loads: give --page beside it, or none.")
         _demonstrate(page)
         return
     if not topology:
         raise SettingsError("Which topology? Name one of configs/topologies, as `tidecast plan adverts`.")
+    if measured and load != 1.0:
+        raise SettingsError("--measured plans for the load that was measured: leave --load away, or --measured.")
     file = topology_file(topology)
-    read = load_topology(file.stem, file.parent)
     with planned():
-        made = choose_placement(read, load, _running_queries(file) if apply else None)
-    print(*describe_plan(read, made), sep="\n")
+        found = _planned_as_measured(file) if measured else _planned_as_stated(file, load, apply)
+    read, made = found.load.topology, found.plan
+    print(*describe_plan(read, made), *(f"{note}." for note in found.notes), sep="\n")
     if page is not None:
         from pipelines.placement.page.plan_page import write_plan_page
 
-        print(f"page: {write_plan_page(read, made, load, page)}")
+        written = write_plan_page(read, made, found.load.factor, page, found.measured, found.notes, found.running)
+        print(f"page: {written}")
     if as_json is not None:
-        told = {"topology": read.name, "load": load, "placement": asdict(made.placement)}
+        told = {"topology": read.name, "load": found.load.told, "placement": asdict(made.placement)}
         as_json.write_text(json.dumps(told, indent=1) + "\n")
     if apply:
-        _apply(file, read, made.placement, load)
+        _apply(file, found, measured)
 
 
-def _running_queries(file: Path) -> Blocks | None:
-    """Operators of each query of the job that was begun from a file; None: none was, or the file is another one now."""
+def _planned_as_measured(file: Path) -> PlannedJob:
+    """A job that was begun, with its own queries, for what was measured of it."""
+    from pipelines.placement.replan import plan_job
     from pipelines.placement.running import job_folder
 
-    folder = job_folder(settings_from_options(), file.stem)
-    if not folder.began() or folder.has_changed(file):
-        return None
-    return tuple(one.operators for one in folder.wanted().blocks)
+    settings = with_broker()
+    job_folder(settings, file.stem).topology()  # refuses one that was never begun
+    return plan_job(settings, file, None)
 
 
-def _apply(file: Path, topology: Topology, placement: Placement, factor: float) -> None:
+def _planned_as_stated(file: Path, load: float, apply: bool) -> PlannedJob:
+    """What a file says now, with the queries of the job that was begun from it where the plan is to be applied."""
+    from configs.topology import load_topology
+    from models.placement.plan.choose import choose_placement
+    from pipelines.placement.observed import PlannedLoad
+    from pipelines.placement.replan import PlannedJob
+    from pipelines.placement.running import job_folder
+
+    read, folder = load_topology(file.stem, file.parent), job_folder(settings_from_options(), file.stem)
+    began = folder.began()
+    changed = began and folder.has_changed(file)
+    fixed = tuple(one.operators for one in folder.wanted().blocks) if apply and began and not changed else None
+    note = f"{file.name} has changed since the job {file.stem} was begun, which goes on as it was"
+    made = choose_placement(read, load, fixed)
+    return PlannedJob(PlannedLoad(read, load, load), made, False, [note] if changed else [])
+
+
+def _apply(file: Path, found: PlannedJob, measured: bool) -> None:
     """Begin a job so, or move one that was begun; run it, unless another command does."""
     from pipelines.placement.replan import ReplanError, want_plan
     from pipelines.placement.running import job_folder
     from pipelines.stack import state
 
     settings = settings_from_options()
-    folder = job_folder(settings, file.stem)
+    folder, placement = job_folder(settings, file.stem), found.plan.placement
+    if not found.load.known:
+        raise UnplannedError(
+            f"{file.stem}: nothing was measured of it, so nothing is moved. Without --measured the plan for the stated "
+            "rates is applied."
+        )
     if folder.began():
+        if folder.has_changed(file) and not measured:
+            raise UnplannedError(
+                f"{file.name} has changed since this job was begun, and the plan is for what it says now. Put it back, "
+                f"or move {folder.path} away to begin the job anew."
+            )
         try:
             with planned():
-                print(want_plan(settings, folder, file, placement, factor))
+                print(want_plan(settings, folder, found.load, placement))
         except ReplanError as error:
             raise UnplannedError(str(error)) from None
         if state.is_reserved(folder.path / "stack"):
             return
-    run_job(with_broker(), file, placement, factor, topology)
+    run_job(with_broker(), file, placement, found.load.factor, found.load.topology)
 
 
 def _demonstrate(page: Path | None) -> None:

@@ -19,7 +19,7 @@ from pipelines.jobs.chains.truth import Counts, newest_counts, read_count, true_
 from pipelines.kafka.committed import read_committed
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import observe_job
-from pipelines.placement.replan import compare
+from pipelines.placement.page.plan_page import compare
 from pipelines.placement.tried import TrialError, TriedJob, tried_job
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.stack import Stack

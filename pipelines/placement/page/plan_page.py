@@ -1,4 +1,4 @@
-"""The page of a plan: the job drawn on its clusters, its queries, why it is cut there, and what else there was."""
+"""The page of a plan: the job on its clusters, why it is cut there, what else there was; and what it would change."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import NamedTuple
 from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.plan.choose import PlacementPlan
-from models.placement.plan.measured import Placement
+from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
 from models.placement.plan.text import describe_followed
 from pipelines.html.document import NUMBER, PLAIN, Tile, document, row, section, table, tile_row
-from pipelines.html.numbers import number
+from pipelines.html.numbers import number, number_of
 from pipelines.placement.page.as_run import as_run
 from pipelines.placement.page.picture import draw_job
 
@@ -72,6 +72,34 @@ def describe_change(file: str) -> str:
         f"{file} has changed since this job was begun, or is no more; this plan is for the job as it was begun. "
         f"`tidecast plan {file.removesuffix('.yaml')}` plans what the file says now"
     )
+
+
+def compare(topology: Topology, was: Placement | None, made: Placement, factor: float) -> tuple[str, bool]:
+    """Return in a sentence what a plan would change of a running job, and whether that can be applied while it runs.
+
+    Args:
+        topology: of the job.
+        was: where its queries are wanted; None: it does not run.
+        made: the plan, of the queries that run where there are some.
+        factor: of the sources' rates, for which it was made.
+    """
+    at = f"{topology.name} at {factor:.2g} times the stated rates: "
+    if was is None:
+        queries = number_of(len(made.blocks), "query", "queries")
+        return f"{at}{queries}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False
+    moves = [
+        f"{'+'.join(new.operators)} from {_where(old)} to {_where(new)}"
+        for new in made.blocks
+        for old in was.blocks
+        if old.operators == new.operators and (old.cluster, old.executors) != (new.cluster, new.executors)
+    ]
+    if not moves:
+        return f"{at}it stays as it is", False
+    return f"{at}{'; '.join(moves)} ({made.price:.2f} an hour after {was.price:.2f}, {made.latency_s:.1f} s)", True
+
+
+def _where(block: Block) -> str:
+    return f"{number_of(block.executors, 'executor')} on {block.cluster}"
 
 
 def render_plan(

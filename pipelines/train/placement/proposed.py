@@ -31,7 +31,7 @@ from pipelines.kafka.connection import BrokerError
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import PlannedLoad, observe_minutes, step_of, steps_since_moved
-from pipelines.placement.page.plan_page import RunningJob, write_plan_page
+from pipelines.placement.page.plan_page import RunningJob, compare, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import contract_file
 from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
@@ -133,7 +133,7 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     except Exception as error:  # of MLflow, its store and the broker: a plan needs no network
         return {**plain, "told": f"{plain['told']} No network proposes anything: {error}"}
     made = placement if look.counts is None else space.placement(look.counts) or placement
-    sentence, differs = replan.compare(space.measure.topology, placement, made, load_now.told)
+    sentence, differs = compare(space.measure.topology, placement, made, load_now.told)
     said = f"The network, as {look.why}: {sentence}"
     if mode == SHADOW or (look.counts is None and look.asked):
         return {**plain, "told": f"{plain['told']} {said}."}

@@ -1,5 +1,6 @@
 """`tidecast plan NAME --apply`: what is begun, moved or refused; what runs a job is recorded, and runs nothing."""
 
+import json
 import shutil
 from contextlib import closing
 from dataclasses import replace
@@ -8,10 +9,12 @@ import pytest
 
 from configs.errors import SettingsError
 from configs.settings import ROOT, load
+from models.placement.plan.observed import ObservedBlock
 from pipelines.cli.placement import plan as command
 from pipelines.cli.placement.job import move_job_block
 from pipelines.cli.placement.placed import UnplannedError
 from pipelines.cli.placement.plan import plan
+from pipelines.placement import replan
 from pipelines.placement.running import job_folder
 from pipelines.stack import state
 
@@ -82,6 +85,64 @@ def test_a_job_of_another_file_is_left_alone_and_one_of_other_queries_is_planned
     with pytest.raises(UnplannedError, match="has changed since this job was begun"):
         plan("adverts", apply=True)
     assert folder.wanted() == after and len(began) == 2
+
+
+def test_a_plan_says_that_a_job_goes_on_by_an_older_file(began, tmp_path, capsys):
+    said = "adverts.yaml has changed since the job adverts was begun, which goes on as it was."
+    plan("adverts", apply=True)
+    ((_, planned),) = began
+    begun_on("east", tmp_path, planned)
+    plan("adverts")
+    assert said not in capsys.readouterr().out
+    file = tmp_path / "adverts.yaml"
+    file.write_text(file.read_text().replace("rps: 600", "rps: 900"))
+    plan("adverts")
+    told = capsys.readouterr().out
+    assert said in told and "west, 4 executors" in told  # what the file says now
+
+
+@pytest.fixture
+def measured(began, tmp_path, monkeypatch):
+    """The job, begun on the dearer cluster, and what was measured of its query, which cannot keep up."""
+    with pytest.raises(SettingsError, match="no job was begun here"):
+        plan("adverts", measured=True)
+    plan("adverts", apply=True)
+    folder = begun_on("east", tmp_path, began.pop()[1])
+    seen = [ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 99, come_rps=900.0)]
+    monkeypatch.setattr(replan, "observe_job", lambda *_: (seen, 9.0))
+    monkeypatch.setattr(replan, "observe_record_bytes", lambda *_: {})
+    return folder, seen
+
+
+def test_a_job_is_planned_by_what_was_measured_of_it(began, measured, tmp_path, capsys):
+    folder, _ = measured
+    before, page, told = folder.wanted(), tmp_path / "plan.html", tmp_path / "plan.json"
+    capsys.readouterr()
+    plan("adverts", measured=True, page=page, as_json=told)
+    said = capsys.readouterr().out
+    assert "west, 4 executors (2.3" in said and "for the load of the 10 minutes before." in said
+    assert json.loads(told.read_text())["load"] == 1.5 and "As it runs now" in page.read_text()
+    assert folder.wanted() == before and not began
+    file = tmp_path / "adverts.yaml"
+    file.write_text(file.read_text().replace("target_s: 8", "target_s: 9"))
+    plan("adverts", measured=True, apply=True)  # as it was begun
+    said = capsys.readouterr().out
+    assert "adverts at 1.5 times the stated rates: parse+views+project+join+count from 3 executors on east to 4" in said
+    assert [(one.cluster, one.executors) for one in folder.wanted().blocks] == [("west", 4)] and len(began) == 1
+    with pytest.raises(SettingsError, match="leave --load away"):
+        plan("adverts", measured=True, load=1.5)
+
+
+def test_of_a_job_of_which_nothing_was_measured_nothing_is_moved(began, measured, capsys):
+    folder, seen = measured
+    before = folder.wanted()
+    seen[0] = seen[0]._replace(rps=None, come_rps=None)
+    plan("adverts", measured=True)
+    assert "Nothing was measured in the last 10 minutes: planned for the stated rates." in capsys.readouterr().out
+    with pytest.raises(UnplannedError, match="nothing was measured of it, so nothing is moved"):
+        plan("adverts", measured=True, apply=True)
+    assert folder.wanted() == before and not began
+
 
 
 def test_queries_are_not_moved_to_a_cluster_that_is_away(began, tmp_path):

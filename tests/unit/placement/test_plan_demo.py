@@ -9,7 +9,7 @@ from models.placement.plan.observed import ObservedBlock
 from pipelines.bench.placement.moved import replanned
 from pipelines.placement.demo.run import NAME, SURGE, DemoResult, Phase
 from pipelines.placement.page.demo_page import render_demo
-from pipelines.placement.replan import compare
+from pipelines.placement.page.plan_page import compare
 
 TOPOLOGY = load_topology(NAME, ROOT / "configs" / "topologies")
 

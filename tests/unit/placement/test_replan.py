@@ -18,7 +18,8 @@ from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock, measured_factor
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.page.plan_page import plan_pages
+from pipelines.placement.observed import PlannedLoad
+from pipelines.placement.page.plan_page import compare, plan_pages
 from pipelines.stack import state
 from tests.fakes.clock import clock_with
 
@@ -29,12 +30,12 @@ ONE = Placement((Block(ALL, "west", 3, 1.57, 1.8),), 1.8, 1.8, True)
 
 
 def test_what_a_plan_would_change_of_a_running_job():
-    said, ask = replan.compare(ADVERTS, None, ONE, 1.0)
+    said, ask = compare(ADVERTS, None, ONE, 1.0)
     assert said.endswith("1 query, 1.80 an hour, 1.8 s; it does not run") and not ask
-    assert replan.compare(ADVERTS, ONE, ONE, 1.5) == ("adverts at 1.5 times the stated rates: it stays as it is", False)
+    assert compare(ADVERTS, ONE, ONE, 1.5) == ("adverts at 1.5 times the stated rates: it stays as it is", False)
     (block,) = ONE.blocks
     moved = replace(ONE, blocks=(replace(block, cluster="east", executors=4),), price=4.0)
-    said, ask = replan.compare(ADVERTS, ONE, moved, 2.3)
+    said, ask = compare(ADVERTS, ONE, moved, 2.3)
     assert "from 3 executors on west to 4 executors on east (4.00 an hour after 1.80, 1.8 s)" in said and ask
 
 
@@ -171,7 +172,7 @@ def test_nobody_is_asked_for_other_executors_of_a_query_that_the_autoscaler_scal
     (block,) = folder.wanted().blocks
     four = replace(folder.wanted(), blocks=(replace(block, executors=4),), price=2.4)
     before = folder.wanted()
-    said = replan.want_plan(load_settings(), folder, FILE, four, 1.0)
+    said = replan.want_plan(load_settings(), folder, PlannedLoad(ADVERTS, 1.0, 1.0), four)
     assert "it stays as it is. Scaled" in said and folder.wanted() == before
 
 
@@ -181,7 +182,7 @@ def test_a_query_that_is_moved_while_a_plan_is_applied_stays_where_it_is_wanted_
     two, west = (replace(was, blocks=(replace(was.blocks[0], **to),)) for to in ({"executors": 2}, {"cluster": "west"}))
     monkeypatch.setattr(replan, "refuse_away", lambda *of: folder.want(two))  # by whoever moves it meanwhile
     with pytest.raises(replan.ReplanError, match=r"adverts: its queries are wanted elsewhere since.*Plan it again"):
-        replan.want_plan(load_settings(), folder, FILE, west, 1.0)
+        replan.want_plan(load_settings(), folder, PlannedLoad(ADVERTS, 1.0, 1.0), west)
     assert folder.wanted() == two
 
 
