@@ -64,6 +64,7 @@ TASKS: Mapping[str, tuple[Touched, Touched]] = {
     ),
     "backfill.follow": (Touched(topics=("control", "replays")), Touched(topics=("control",))),
     "backfill.end": (Touched(topics=("control",)), Touched(topics=("control",))),
+    "plan_placement.begun": (_NOTHING, _NOTHING),
     "plan_placement.plan": (Touched(topics=("metrics",)), _NOTHING),
     "plan_placement.learn": (Touched(topics=("metrics",)), Touched(models=("placement", "performance"))),
     "plan_placement.propose": (Touched(topics=("metrics",), models=("placement",)), _NOTHING),

@@ -1,9 +1,10 @@
 """Plan anew on which cluster each query of a job runs, and with how many executors, for its present load.
 
-Runs every morning for the first topology, or by hand with a form; without a topology it is skipped. A running job
-(`tidecast job up`) is planned for the records/s and the work per record that its agents measured in the last ten
-minutes. Any other job, and one without measurements, is planned for the rates that its topology states. The plan's page
-is written to `var/plans`, over that of an earlier run; page and question say when the plan was made.
+Runs every morning for all jobs that were begun (`tidecast job up`), each in a run of its own: one that fails, or waits
+for an answer, holds up no other. Or runs by hand, with a form, for any topology. Where no job was begun it is skipped.
+A running job is planned for the records/s and the work per record that its agents measured in the last ten minutes. Any
+other job, and one without measurements, is planned for the rates that its topology states. The plan's page is written
+to `var/plans`, over that of an earlier run; page and question say when the plan was made.
 
 If the plan of a job with measurements, or with a load given in the form, differs from what runs, a person is asked
 under "Required actions"; with approval the queries are moved while they run. No answer within twelve hours is a no. The
@@ -18,6 +19,7 @@ from datetime import timedelta
 from typing import Any
 
 from airflow.providers.standard.operators.hitl import ApprovalOperator
+from airflow.providers.standard.operators.trigger_dagrun import TriggerDagRunOperator
 from airflow.sdk import Param, dag, task
 from airflow.sdk.exceptions import AirflowSkipException
 
@@ -25,13 +27,16 @@ from dags.defaults import DEFAULTS, SETTINGS, optional_field, result_of, utc_cro
 
 TOPOLOGIES = sorted(path.stem for path in SETTINGS.topologies_dir.glob("*.yaml"))
 CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
+OF_TOPOLOGY = "{{ task.conf['topology'] }}"
+ITS_RUN = f"plan_{OF_TOPOLOGY}_{{{{ run_id }}}}"
+"""Id of the run of one topology, so that a task that is tried again plans it no second time."""
 
 
 @dag(
     schedule=utc_cron("0 6 * * *"),
     params={
-        "topology": Param(TOPOLOGIES[0] if TOPOLOGIES else "", type="string", enum=TOPOLOGIES or [""], title="Topology",
-                          description="Name of a topology in configs/topologies."),
+        "topology": Param(None, type=["null", "string"], enum=[None, *TOPOLOGIES], title="Topology",
+                          description="Name of a topology in configs/topologies. Empty: each whose job was begun."),
         "load": optional_field("number", "Load", "Multiple of the stated rates, e.g. 1.5. Empty: as measured.",
                                exclusiveMinimum=0),
         "network": Param("shadow", type="string", enum=["no", "shadow", "apply"], title="Network",
@@ -47,22 +52,45 @@ CHANGE = "{{ ti.xcom_pull(task_ids='propose')['told'] }}"
     **{**DEFAULTS, "max_active_runs": 16},
 )  # fmt: skip
 def plan_placement() -> None:
-    """Build the DAG: `plan`, `learn`, `propose`, then `differs`, `approve` and `apply` if the job would change."""
+    """Build the DAG: `begun` and `each`, which start runs of one topology, or `plan`, `learn`, `propose`.
+
+    Then come `differs`, `approve` and `apply`, if the job would change.
+    """
+
+    @task
+    def begun(params: Any = None) -> list[dict[str, Any]]:
+        """Return the form of a run for each topology whose job was begun; none where this run is of one topology.
+
+        Raises:
+            AirflowSkipException: no job was begun; the reason says how to begin one, and how to add a topology.
+        """
+        if params["topology"]:
+            return []
+        from pipelines.placement.running import begun_jobs
+
+        if jobs := begun_jobs(SETTINGS):
+            return [{**dict(params), "topology": job} for job in jobs]
+        if any(SETTINGS.topologies_dir.glob("*.yaml")):
+            raise AirflowSkipException(
+                f"no job of the topologies in {SETTINGS.topologies_dir} was begun (`tidecast job up NAME`), so none is "
+                "planned anew. The form of this DAG plans one that was not, for the rates that it states"
+            )
+        raise AirflowSkipException(
+            f"no topology is in {SETTINGS.topologies_dir} (the setting topologies), so nothing is planned. To plan "
+            "a job of several queries, put its graph there as NAME.yaml (docs/placement.md)"
+        )
 
     @task
     def plan(params: Any = None) -> dict[str, Any]:
         """Plan and write the page; returns `sentence`, `ask`, `load`, `known`, `page` and both placements.
 
         Raises:
-            AirflowSkipException: there is no topology to plan; the reason says how to add one.
+            AirflowSkipException: this run is of no single topology.
             ReplanError: the clusters have no room (no retry).
             SettingsError, BrokerError: no such topology, or it is wrong; the broker does not answer.
         """
         if not params["topology"]:
-            raise AirflowSkipException(
-                f"no topology is in {SETTINGS.topologies_dir} (the setting topologies), so nothing is planned. To plan "
-                "a job of several queries, put its graph there as NAME.yaml (docs/placement.md)"
-            )
+            raise AirflowSkipException("each job that was begun is planned in a run of its own (task `each`)")
         from pipelines.placement import replan
 
         return replan.plan(dict(params))
@@ -114,6 +142,15 @@ def plan_placement() -> None:
 
         return proposed.apply(dict(params), result_of("propose", planned))
 
+    # In a mapped group nothing after an approval is skipped where the answer is no, as of Airflow 3.3.2.
+    TriggerDagRunOperator.partial(
+        task_id="each",
+        trigger_dag_id="plan_placement",
+        trigger_run_id=ITS_RUN,
+        logical_date=None,  # of all of them it would be the same moment
+        skip_when_already_exists=True,
+        map_index_template=OF_TOPOLOGY,
+    ).expand(conf=begun())
     made: Any = plan()
     planned: Any = propose(made)
     made >> learn() >> planned

@@ -37,7 +37,10 @@ def pools_page() -> str:
 
 def topologies_page() -> str:
     """Return the page of all topologies."""
-    about = "Jobs that run in blocks. <code>tidecast plan</code> plans one, the DAG plan_placement every morning."
+    about = (
+        "Jobs that run in blocks. <code>tidecast plan</code> plans one, the DAG plan_placement each morning anew those "
+        "that were begun."
+    )
     none = "There is no file in <code>configs/topologies</code>."
     return _parts(
         "topologies",

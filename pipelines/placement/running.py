@@ -46,6 +46,12 @@ def job_folder(settings: Settings, name: str) -> JobFolder:
     return JobFolder(settings.var_dir / "jobs" / name)
 
 
+def begun_jobs(settings: Settings) -> list[str]:
+    """Return the topologies in the settings' folder whose jobs were begun, by name."""
+    names = sorted(file.stem for file in settings.topologies_dir.glob("*.yaml"))
+    return [name for name in names if job_folder(settings, name).began()]
+
+
 def begin_job(
     settings: Settings, topology_file: Path, say: Callable[[str], None] = print, placement: Placement | None = None,
     factor: float = 1.0, planned: Topology | None = None,

@@ -42,7 +42,6 @@ def found(tmp_path_factory):
             [],
             {"TIDECAST_KAFKA__BOOTSTRAP": "127.0.0.1:1", "AIRFLOW__TIDECAST__LOOPBACK_ONLY": "True"},
         ),
-        "unplanned": ("placements.py", [], {"TIDECAST_TOPOLOGIES": str(home / "topologies")}),
         "ingests": ("ingests.py", [], {}),
         "ended": ("ended.py", [], {}),
         "unreturned": ("unreturned.py", [], {}),
@@ -67,6 +66,15 @@ def found(tmp_path_factory):
                 "AIRFLOW__OPENLINEAGE__EXECUTE_IN_THREAD": "True",
                 "AIRFLOW__OPENLINEAGE__NAMESPACE": "tidecast",
                 "AIRFLOW__OPENLINEAGE__EXECUTION_TIMEOUT": "300",  # the endpoint is judged, not this machine
+            },
+        ),
+        "unplanned": (
+            "placements.py",
+            [],
+            {
+                "TIDECAST_TOPOLOGIES": str(home / "topologies"),
+                "TIDECAST_VAR": str(home / "var"),
+                "AIRFLOW__CORE__LOAD_EXAMPLES": "False",
             },
         ),
     }

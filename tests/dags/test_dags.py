@@ -79,6 +79,8 @@ def test_tasks_are_retried_except_the_one_that_begins_anew_by_itself(parsed):
         "order": 2,
         "follow": 2,
         "end": 2,
+        "begun": 2,
+        "each": 2,
         "learn": 2,
         "propose": 2,
         "differs": 2,
@@ -119,8 +121,8 @@ def test_a_run_that_has_not_ordered_or_came_to_its_end_cancels_nothing(found, mo
 
 def test_queries_are_moved_after_an_approval_alone(parsed):
     assert parsed["dags"]["plan_placement"]["after"] == {
-        "plan": [], "learn": ["plan"], "propose": ["learn", "plan"], "differs": ["propose"], "approve": ["differs"],
-        "apply": ["approve", "propose"],
+        "begun": [], "each": ["begun"], "plan": [], "learn": ["plan"], "propose": ["learn", "plan"],
+        "differs": ["propose"], "approve": ["differs"], "apply": ["approve", "propose"],
     }  # fmt: skip
     assert parsed["dags"]["plan_placement"]["at_most"] == {"apply": 1, "learn": 1}
     assert parsed["dags"]["backfill"]["waits"] == {"approve": [12 * 3600, ["Reject"]]}  # nobody's answer is no leave
@@ -131,8 +133,21 @@ def test_a_morning_without_a_topology_is_skipped_with_how_to_add_one_and_a_broke
     unplanned = found["unplanned"]
     became, said = unplanned["none"]
     assert became == "skipped" and unplanned["folder"] in said and "NAME.yaml" in said and "placement.md" in said
+    became, said = unplanned["none begun"]
+    assert became == "skipped" and unplanned["folder"] in said and "`tidecast job up NAME`" in said
     became, said = unplanned["broken"]
     assert became == "failed" and said.startswith("broken.yaml")
+
+
+def test_each_morning_all_jobs_that_were_begun_are_planned_in_runs_of_their_own(found):
+    """One that fails, or waits for an answer, is then another run; of a third topology no job was begun."""
+    morning = found["unplanned"]["a morning"]
+    skipped = ("plan", "learn", "propose", "differs", "approve", "apply")
+    ends = {"begun": ["success"], "each": ["success"] * 2, **{task: ["skipped"] for task in skipped}}
+    assert (morning["run"], morning["ends"], morning["labels"]) == ("success", ends, ["clicks", "orders"])
+    form = {"load": None, "network": "shadow", "env": "twin"}
+    assert morning["runs"] == [[f"plan_{job}_ID", {"topology": job, **form}] for job in ("clicks", "orders")]
+    assert found["unplanned"]["by name"] == ["done", []], "a run of one topology starts no other"
 
 
 def test_followed_backfills_leave_places_for_an_ingest_and_a_training(parsed):
