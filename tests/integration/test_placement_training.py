@@ -14,7 +14,7 @@ from models.placement.learned.past import twin_past
 from models.placement.learned.queries import QueryEvaluator, QuerySpace
 from models.placement.learned.training import OURS
 from models.placement.performance.model import train_performance
-from models.placement.performance.windows import parts_in_time
+from models.placement.performance.windows import parts_in_time, parts_to_tune
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import ObservedBlock
 from models.placement.rates import rates_of
@@ -24,7 +24,7 @@ from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry import RegistryError
 from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
 from pipelines.train.placement import performance, proposed, run
-from pipelines.train.placement.performance import learn_performance
+from pipelines.train.placement.performance import learn_performance, measured_samples
 from pipelines.train.placement.run import has_network, spaces_of, train_network
 from tests.fakes.clock import clock_with
 
@@ -185,6 +185,38 @@ def test_a_performance_model_is_trained_in_the_twin_and_tuned_to_what_is_measure
     assert few.model.stopped.tolist() == far.model.stopped.tolist() and len(models.versions("adverts")) == 2
     assert not few.trusted  # of these minutes it tells what it was tuned to: what was found before holds
     assert learn_performance(models, space, counts, minutes(space, counts, 60.0, 10, time.time() + 60)).trusted
+
+
+def test_a_model_that_forgets_other_placements_as_it_is_tuned_to_one_is_refused(settings, monkeypatch):
+    monkeypatch.setattr(performance, "STEPS", 150)
+    monkeypatch.setattr(performance, "EPOCHS", 15)
+    models, space = PerformanceRegistry(settings), spaces_of(ADVERTS.model_copy(update={"name": "forgetful"}), TWO)[0]
+    counts, asked = space.counts(TWO), []
+    measured = minutes(space, counts, 60.0)
+    own, _ = parts_to_tune(measured_samples(counts, measured)[0])
+    many = len(own.label)
+
+    def by_heart(model, train, stop, seed):
+        """One that has learned of the placement in force alone, and knows nothing else any more."""
+        asked.append(train)
+        return train_performance(own, stop, slots=4, seed=seed, epochs=60)
+
+    monkeypatch.setattr(performance, "fine_tune", by_heart)
+    first = learn_performance(models, space, counts, [])
+    told = learn_performance(models, space, counts, measured)
+    assert models.champion_version("forgetful") == "1" and told.model.stopped.tolist() == first.model.stopped.tolist()
+    (train,) = asked
+    placements = {tuple(row) for row in train.seen[many:, -1, 1:].tolist()}
+    assert len(train.label) == many + round(0.2 * many) and len(placements) > 3
+    assert (train.seen[:many] == own.seen).all() and (own.seen[:, :, 1:] == counts.reshape(-1)).all()
+    monkeypatch.setattr(performance, "FORGOTTEN", 1e9)
+    learn_performance(models, space, counts, measured)
+    assert models.champion_version("forgetful") == "2"
+    version = models.versions("forgetful")[1]
+    times = models.figures(version.run_id)[0]["model_uneven"]
+    assert times > 1.1 and f"in the twin, its errors are {times:.2f} times those" in version.description
+    # What the first one came to there is what the next ones are held against, too.
+    assert float(version.tags["uneven"]) == first.model.uneven_error(performance._twin_parts(space)[2])
 
 
 @pytest.mark.usefixtures("short")

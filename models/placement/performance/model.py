@@ -76,6 +76,14 @@ class PerformanceModel:
         """Return the mean of both errors as they are learned from: of log(latency) and load, by their spreads."""
         return float((self.log_errors(samples).mean(axis=0) / self.label_spread).mean())
 
+    def uneven_error(self, samples: Samples) -> float:
+        """Return the mean of both errors without what all samples have in common, as `scaled_error` otherwise.
+
+        What is off alike for all placements makes none of them look better than another.
+        """
+        off = learned_from(self.predict(samples.seen)) - learned_from(samples.label)
+        return float((np.abs(off - np.median(off, axis=0)).mean(axis=0) / self.label_spread).mean())
+
 
 def absolute_error(said: Floats, label: Floats) -> Floats:
     """Return the (2,) mean absolute errors of (N, 2) (eq. 13)."""

@@ -16,6 +16,8 @@ STEPS = 4
 STEP_S = 60.0
 TEST, HELD = 0.3, 0.15
 """Newest share of the past that is for testing, and of what is before it that says when to stop."""
+OLDER = 0.2
+"""Older samples to tune on, for each of the newest."""
 
 
 class History(NamedTuple):
@@ -76,3 +78,10 @@ def parts_to_tune(samples: Samples) -> tuple[Samples, Samples]:
     """
     held = round((len(samples.label) - STEPS) * (1 - HELD))
     return Samples(*(part[:held] for part in samples)), Samples(*(part[held + STEPS :] for part in samples))
+
+
+def with_older(train: Samples, older: Samples, seed: int) -> Samples:
+    """Return samples with a fifth as many older ones behind them, drawn from these; equal arguments give equal ones."""
+    many = min(round(OLDER * len(train.label)), len(older.label))
+    rows = np.random.default_rng(seed).permutation(len(older.label))[:many]
+    return Samples(*(np.concatenate([part, old[rows]]) for part, old in zip(train, older, strict=True)))

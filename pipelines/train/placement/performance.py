@@ -21,7 +21,14 @@ from models.placement.performance.model import (
     linear_regression,
     train_performance,
 )
-from models.placement.performance.windows import History, Samples, make_samples, parts_in_time, parts_to_tune
+from models.placement.performance.windows import (
+    History,
+    Samples,
+    make_samples,
+    parts_in_time,
+    parts_to_tune,
+    with_older,
+)
 from pipelines.figures.written import find_commit
 from pipelines.placement.observed import MeasuredMinute
 from pipelines.registry.artifacts import UnreadableError
@@ -43,15 +50,21 @@ _WHOSE = {
     "model": "the model", "before": "the one before it", "last": "the last minute's values",
     "linear": "a linear regression",
 }  # fmt: skip
-TUNED_AT, TRUSTED = "tuned_at", "trusted"
+FORGOTTEN = 1.1
+"""Times the errors on other placements, in the twin, of before a model was tuned, beyond which it is refused."""
+TUNED_AT, TRUSTED, UNEVEN = "tuned_at", "trusted", "uneven"
 """Tags of a version."""
 
 
 class Tuned(NamedTuple):
-    """When a model was tuned, epoch seconds, and whether it was trusted before that."""
+    """When a model was tuned, epoch seconds, and whether it was trusted before that.
+
+    `uneven`: its `uneven_error` in the twin as it was trained there; None: an earlier release has not kept it.
+    """
 
     at_s: float
     trusted: bool
+    uneven: float | None
 
 
 class LearnedPerformance(NamedTuple):
@@ -69,9 +82,10 @@ def learn_performance(
 ) -> LearnedPerformance:
     """Return the performance model of a running job, tuned to its minutes where that is better on the newest of them.
 
-    Where none is registered for its queries one is trained in the twin first. What is trained or tuned is registered,
-    and serves. Runs get the errors of the model, of the
-    last value and of a linear regression.
+    Where none is registered for its queries one is trained in the twin first. It is tuned with minutes of the twin's
+    past, too, for its own are all of one placement, and refused if it tells other placements apart worse than as it
+    was trained. What is trained or tuned is registered, and serves. Runs get the errors of the model, of the last value
+    and of a linear regression.
 
     Args:
         registry: of performance models.
@@ -95,19 +109,26 @@ def learn_performance(
             _register(registry, run, model, space, "trained in the twin", _errors_told(where, found))
     seen, begin_s = measured_samples(counts, minutes)
     errors = model.log_errors(seen)[:, 0] if len(seen.label) else np.zeros(0)
-    trusted = _is_trusted(model, errors, begin_s, _last_tuned(registry, name))
+    tuned = _last_tuned(registry, name)
+    trusted = _is_trusted(model, errors, begin_s, tuned)
     if len(seen.label) >= LEAST:
         with registry.training(name, f"performance of {name}, measured") as run:
             train, stop = parts_to_tune(seen)
-            better = fine_tune(model, train, stop, seed=0)
+            older, _, test = _twin_parts(space)
+            better = fine_tune(model, with_older(train, older, seed=0), stop, seed=0)
+            uneven = model.uneven_error(test) if tuned is None or tuned.uneven is None else tuned.uneven
+            times = better.uneven_error(test) / uneven
             found = {**_errors("model", better.error(stop)), **_errors("before", model.error(stop)),
-                     **_rivals(train, stop)}  # fmt: skip
+                     **_rivals(train, stop), "model_uneven": times}  # fmt: skip
             run.metrics(found)
-            if better.scaled_error(stop) < model.scaled_error(stop):
+            told = f"on other placements, in the twin, its errors are {times:.2f} times those of before it was tuned"
+            if times > FORGOTTEN:
+                run.tags({"outcome": f"rejected: {told} ({FORGOTTEN:g} at most)"})
+            elif better.scaled_error(stop) < model.scaled_error(stop):
                 how = f"tuned to what {len(seen.label)} minutes of the running job came to"
                 where = f"newest {len(stop.label)} of them, where it also stopped"
-                told = _errors_told(where, found)
-                _register(registry, run, better, space, how, told, Tuned(time.time(), trusted))
+                errors_told = f"{_errors_told(where, found)} Tuned so, {told}."
+                _register(registry, run, better, space, how, errors_told, Tuned(time.time(), trusted, uneven))
                 model = better
     return LearnedPerformance(model, trusted)
 
@@ -143,11 +164,16 @@ def _errors_told(where: str, errors: Mapping[str, float]) -> str:
 
 
 def _trained(run: TrackedRun, space: QuerySpace) -> tuple[PerformanceModel, dict[str, float]]:
-    train, stop, test = parts_in_time(twin_past(space, past_loads(), seed=0))
+    train, stop, test = _twin_parts(space)
     model = train_performance(train, stop, int(space.slots.max()), seed=0, epochs=EPOCHS)
     errors = {**_errors("model", model.error(test)), **_rivals(train, test)}
     run.metrics(errors)
     return model, errors
+
+
+def _twin_parts(space: QuerySpace) -> tuple[Samples, Samples, Samples]:
+    """Samples of a past in the twin under drawn placements: to train on, to stop by and to test on."""
+    return parts_in_time(twin_past(space, past_loads(), seed=0))
 
 
 def past_loads() -> Floats:
@@ -174,7 +200,9 @@ def _last_tuned(registry: PerformanceRegistry, name: str) -> Tuned | None:
     """When the champion was tuned, if it was: of the minutes before that it tells what it has learned."""
     champion = registry.champion_version(name)
     tags = {} if champion is None else registry.tags(name, champion)
-    return Tuned(float(tags[TUNED_AT]), tags[TRUSTED] == "True") if TUNED_AT in tags else None
+    if TUNED_AT not in tags:
+        return None
+    return Tuned(float(tags[TUNED_AT]), tags[TRUSTED] == "True", float(tags[UNEVEN]) if UNEVEN in tags else None)
 
 
 def _register(
@@ -191,7 +219,9 @@ def _register(
         "the topology's file, and the minutes that `metrics` told of the running job then (they are not kept)",
         "other queries or clusters, where it is refused, and loads beyond those it was trained or tuned on.",
     )  # fmt: skip
-    tags = {} if tuned is None else {TUNED_AT: f"{tuned.at_s:.0f}", TRUSTED: str(tuned.trusted)}
+    tags = {}
+    if tuned is not None:
+        tags = {TUNED_AT: f"{tuned.at_s:.0f}", TRUSTED: str(tuned.trusted), UNEVEN: f"{tuned.uneven!r}"}
     version = registry.register(run, name, model, space, card, tags)
     run.tags({"challenger": version, "outcome": f"promoted: {how}"})
     registry.set_champion(name, version)

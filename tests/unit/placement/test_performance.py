@@ -6,7 +6,14 @@ import torch
 
 from models.placement.performance.model import absolute_error, fine_tune, linear_regression, train_performance
 from models.placement.performance.network import LARGE, PerformanceNetwork
-from models.placement.performance.windows import History, make_samples, parts_in_time, parts_to_tune
+from models.placement.performance.windows import (
+    History,
+    Samples,
+    make_samples,
+    parts_in_time,
+    parts_to_tune,
+    with_older,
+)
 
 
 def history(steps, seed=0):
@@ -109,3 +116,29 @@ def test_it_learns_what_bends_repeats_itself_and_refuses_another_job():
     assert better.scaled_error(stop) <= made.scaled_error(stop) + 1e-9 and better.network is not made.network
     with pytest.raises(ValueError, match="7 features: the model was trained on 5, of another job or other nodes"):
         made.predict(np.zeros((1, 4, 7)))
+
+
+def test_a_model_is_tuned_with_a_fifth_as_many_older_samples_by_hand():
+    newest, older = (make_samples(history(steps, seed)) for steps, seed in ((14, 1), (9, 2)))  # ten, and five
+    mixed = with_older(newest, older, seed=3)
+    assert [len(part) for part in mixed] == [12] * 3
+    for part, new, old in zip(mixed, newest, older, strict=True):
+        assert (part[:10] == new).all()
+        rows = [one.tolist() for one in old]
+        assert all(one.tolist() in rows for one in part[10:]) and part[10].tolist() != part[11].tolist()
+    assert all((one == other).all() for one, other in zip(mixed, with_older(newest, older, seed=3), strict=True))
+    few = Samples(*(part[:1] for part in older))
+    assert len(with_older(newest, few, seed=3).label) == 11
+
+
+def test_what_is_off_alike_for_all_samples_is_no_uneven_error():
+    train, stop, test = parts_in_time(history(200))
+    model = train_performance(train, stop, slots=4, seed=1, epochs=2)
+    said = model.predict(test.seen)
+    alike = test._replace(label=said * [3.0, 1.0] + [0.0, 0.2])
+    assert model.uneven_error(alike) == pytest.approx(0, abs=1e-9) and model.scaled_error(alike) > 0.1
+    odd = alike.label.copy()
+    odd[: len(odd) // 4, 0] *= 2.0  # a quarter of them is off by log(2) beside the others
+    share = len(odd) // 4 / len(odd)
+    expected = np.log(2.0) * share / model.label_spread[0] / 2
+    assert model.uneven_error(test._replace(label=odd)) == pytest.approx(expected)
