@@ -55,12 +55,14 @@ class Look(NamedTuple):
         why: in words.
         asked: whether something asks for a change; else the proposal is only told.
         state: of the trial, once it is as proposed.
+        waits: whether its queries were moved so short a time ago that nothing is asked for, the plan neither.
     """
 
     counts: Counts | None
     why: str
     asked: bool
     state: Scheduled
+    waits: bool = False
 
 
 def learn(form: dict[str, Any]) -> dict[str, Any] | None:
@@ -110,9 +112,9 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
         planned: as `replan.plan` returned it.
 
     Returns:
-        The same, with `told`, for whoever approves; in mode `apply` with the network's `sentence`, `ask` and
-        `placement`, and with `trial` for `apply`: where there is a network for these queries, and it has something
-        better if something asks for a change. Where that is asked for, the plan's page is then of it.
+        The same, with `told`, for whoever approves; in mode `apply` with `sentence` and `placement` of the network that
+        serves, and with `trial` for `apply`, if something asks for a change and it has a better one: the plan's page is
+        then of it. Just after a move, while too little is measured, that mode asks for nothing.
 
     Raises:
         SettingsError, BrokerError: the job's folder is wrong; the broker does not answer.
@@ -135,16 +137,17 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     made = placement if look.counts is None else space.placement(look.counts) or placement
     sentence, differs = compare(space.measure.topology, placement, made, load_now.told)
     said = f"The network, as {look.why}: {sentence}"
-    if mode == SHADOW or (look.counts is None and look.asked):
+    asks = look.asked and differs
+    if mode == SHADOW or not (asks or look.waits):
         return {**plain, "told": f"{plain['told']} {said}."}
     measured = not form.get("load")
     notes = [said, replan.planned_when(load_now.topology, measured), f"The plan: {planned['sentence']}"]
-    if ask := look.asked and differs:  # whoever is asked sees what would be applied
+    if asks:  # whoever is asked sees what would be applied
         proposal = PlacementPlan(made, {}, (), followed_quantile_s(space.measure, made))
         was = RunningJob(placement, load_now.observed, load_now.path_s)
         write_plan_page(load_now.topology, proposal, load_now.factor, Path(planned["page"]), measured, notes, was)
     return {
-        **planned, "told": f"{'. '.join(notes)}.", "sentence": sentence, "ask": ask,
+        **planned, "told": f"{'. '.join(notes)}.", "sentence": sentence, "ask": asks,
         "trial": trial_as_json(look.state), "placement": replan.as_json(made),
     }  # fmt: skip
 
@@ -198,13 +201,9 @@ def _is_scaled(settings: Settings, folder: JobFolder) -> bool:
 def _look(
     settings: Settings, folder: JobFolder, load_factor: float | None, judges: bool
 ) -> tuple[Look, QuerySpace, PlannedLoad]:  # fmt: skip
-    """What is to be said of a job, its placements at the load that is planned for, and that.
+    """What is to be said of a job, its placements at the load that is planned for (None: as measured), and that.
 
-    Args:
-        settings: with broker and registry.
-        folder: of the job.
-        load_factor: of the stated rates; None: as measured.
-        judges: whether a change that was on trial is judged: until it has stood, or the way back is taken.
+    `judges`: whether a change that was on trial is judged: until it has stood, or the way back is taken.
     """
     blocks = tuple(one.operators for one in folder.wanted().blocks)
     (now, _), (space, load_now) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
@@ -231,7 +230,7 @@ def _look(
     # Later it is not for the move that few were measured: maybe a query has a batch in five minutes.
     if judges and len(steps) < LEAST_MEASURED and steps_since_moved(folder, now_s) < 2 * LEAST_MEASURED:
         few = f"fewer than {_minutes(folder, LEAST_MEASURED)} minutes were measured since its queries were moved"
-        return Look(None, few, load_factor is not None, state), space, load_now  # a plan for a stated load stands
+        return Look(None, few, False, state, load_factor is None), space, load_now  # a plan for a stated load stands
     reason = trigger(state, expected, 1000 * space.measure.topology.target_s)
     proposals = model.proposer(space, evaluator, weights).propose(counts, began, seed=0)
     # Where nothing asks for a change it is only told, and may be of fewer executors.

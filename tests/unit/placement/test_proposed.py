@@ -92,9 +92,12 @@ def test_in_shadow_what_it_proposes_is_told_and_the_plan_stays(job):
     assert asked("no")[1]["told"] == f"{said['sentence']}."
 
 
-def test_in_the_plan_s_place_nothing_is_asked_for_until_something_is_wrong(job):
+def test_until_something_is_wrong_the_plan_stands_and_is_asked_for(job):
     _, steps, _ = job
-    assert asked("apply")[1]["ask"] is False
+    form, said = asked("apply")  # on the dearer cluster
+    assert said["ask"] and said["placement"]["blocks"][0]["cluster"] == "west"
+    assert {**replan.plan(form), "told": said["told"]} == said
+    assert "The network, as nothing asks for a change: " in said["told"]
     steps[:] = [LATE] * 10
     _, said = asked("apply")
     assert said["ask"] and "expected over the limit" in said["told"] and "The plan: adverts" in said["told"]
@@ -114,7 +117,7 @@ def test_who_is_asked_sees_the_page_of_what_the_network_proposes(job, monkeypatc
     form = {"topology": "adverts", "network": "apply"}
     planned = replan.plan(form)
     of_plan = Path(planned["page"]).read_text()
-    assert "4 cores of executors" not in of_plan and not proposed.propose(form, planned)["ask"]
+    assert "4 cores of executors" not in of_plan and "trial" not in proposed.propose(form, planned)
     assert Path(planned["page"]).read_text() == of_plan
     steps[:] = [LATE] * 10
     now.s += 600  # in which it was trained
@@ -195,14 +198,14 @@ def test_fewer_executors_are_asked_for_only_where_little_load_was_measured(job, 
     fewer = SimpleNamespace(proposer=lambda *_: SimpleNamespace(propose=lambda *_, seed: [one]))
     monkeypatch.setattr(Registered, "load", lambda *_: fewer)
     _, said = asked("apply")
-    assert "nothing asks for a change" in said["told"] and "1 executor on west" in said["told"] and not said["ask"]
+    assert "nothing asks for a change" in said["told"] and "1 executor on west" in said["told"] and "trial" not in said
     steps[:] = [LATE] * 10
     assert "trial" not in asked("apply")[1]  # the plan is asked for
     form = {"topology": "adverts", "network": "apply", "load": 0.4}  # of which the load is little, in the twin
     for load, why in ((0.6, "nothing asks for a change"), (0.4, "it is long under little load")):
         steps[:] = [StepOutcome(2_000.0, load)] * 10
         said = proposed.propose(form, replan.plan(form))
-        assert f"The network, as {why}: " in said["told"] and said["ask"] == (load < 0.5)
+        assert f"The network, as {why}: " in said["told"] and ("trial" in said) == (load < 0.5)
     assert said["placement"]["blocks"][0]["executors"] == 1
 
 
@@ -291,7 +294,7 @@ def test_the_way_back_is_asked_for_until_it_is_taken_or_the_change_does_good_aft
         assert said["ask"] and said["placement"]["blocks"][0]["cluster"] == "east"
         assert read_trial(folder).before[1] == trial.before[1]
     steps[:] = [CALM] * 10
-    assert not asked("apply")[1]["ask"] and read_trial(folder).before is None
+    assert "trial" not in asked("apply")[1] and read_trial(folder).before is None
     steps[:] = [BAD] * 10
     assert "the last change" not in asked("apply")[1]["told"]
 
