@@ -91,7 +91,7 @@ def choose_placement(topology: Topology, factor: float = 1.0, fixed: Blocks | No
     best = own[0]
     queries = {block.operators for block in best.blocks}
     measure = Measure(topology, rates_of(topology, factor))
-    cuts = {edge: why for edge in inner_edges(topology) if (why := _why_cut(measure, best, edge, fixed is not None))}
+    cuts = why_cut(measure, best, fixed is not None)
     others = (one for one in found if {block.operators for block in one.blocks} != queries)
     worse = tuple((one, _why_not(one, best)) for one in others)
     return PlacementPlan(best, cuts, worse, followed_quantile_s(measure, best))
@@ -140,6 +140,17 @@ def _why_not(made: Placement, best: Placement) -> str:
     if made.price > best.price:
         return "dearer"
     return "more queries for the same price" if len(made.blocks) > len(best.blocks) else "later, for the same price"
+
+
+def why_cut(measure: Measure, made: Placement, fixed: bool = False) -> dict[Edge, str]:
+    """Return why each edge between a placement's queries is a topic, by what its two queries would be as one.
+
+    Args:
+        measure: of the job.
+        made: its placement.
+        fixed: whether its queries were given, as those of a job that was begun.
+    """
+    return {edge: why for edge in inner_edges(measure.topology) if (why := _why_cut(measure, made, edge, fixed))}
 
 
 def _why_cut(measure: Measure, made: Placement, edge: Edge, fixed: bool) -> str:

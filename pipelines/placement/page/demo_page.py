@@ -7,11 +7,14 @@ from html import escape
 from typing import Protocol
 
 from configs.topology import Topology
-from models.placement.plan.measured import Placement
+from models.placement.plan.choose import why_cut
+from models.placement.plan.measured import Measure, Placement
 from models.placement.plan.observed import ObservedBlock
+from models.placement.rates import rates_of
 from pipelines.html.document import Tile, document, section, tile_row
 from pipelines.html.numbers import number
 from pipelines.placement.page.as_run import as_run
+from pipelines.placement.page.plan_page import cuts_section
 
 
 class DemoPhase(Protocol):
@@ -67,7 +70,9 @@ def render_demo(
 def _phase(topology: Topology, name: str, phase: DemoPhase) -> str:
     load = "the stated rate" if phase.factor == 1 else f"{phase.factor:g} times the stated rate"
     note = f"At {load}. A frame is a query with its executors; thick lines are topics between queries."
-    return as_run(topology, name, note, phase.placement, phase.factor, phase.observed)
+    drawn = as_run(topology, name, note, phase.placement, phase.factor, phase.observed)
+    cuts = why_cut(Measure(topology, rates_of(topology, phase.factor)), phase.placement)
+    return drawn + cuts_section(cuts, f"{name}: why it is cut there") if cuts else drawn
 
 
 def _tiles(topology: Topology, before: DemoPhase, after: DemoPhase, wrong: int, windows: int) -> list[Tile]:

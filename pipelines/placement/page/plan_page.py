@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from html import escape
 from pathlib import Path
 from typing import NamedTuple
@@ -13,6 +13,7 @@ from models.placement.plan.choose import PlacementPlan
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
 from models.placement.plan.text import describe_followed
+from models.placement.rates import Edge
 from pipelines.html.document import NUMBER, PLAIN, Tile, document, row, section, table, tile_row
 from pipelines.html.numbers import number, number_of
 from pipelines.placement.page.as_run import as_run
@@ -126,7 +127,8 @@ def render_plan(
         section("Queries", "", _queries(made)),
     ]  # fmt: skip
     if plan.cuts:
-        body.append(section("Why it is cut there", "", _cuts(plan)))
+        fixed = "Which operators are one query is fixed while the job runs."
+        body.append(cuts_section(plan.cuts, "Why it is cut there", "" if was is None else fixed))
     if plan.others:
         note = "The best way to place each other set of queries that was looked at, the next best first."
         body.append(section("What else there was", note, _others(plan)))
@@ -167,10 +169,18 @@ def _queries(made: Placement) -> str:
     return table(titles, kinds, [row(cells, kinds) for cells in rows])
 
 
-def _cuts(plan: PlacementPlan) -> str:
+def cuts_section(cuts: Mapping[Edge, str], name: str, note: str = "") -> str:
+    """Return the section that says why edges between queries are topics, as HTML.
+
+    Args:
+        cuts: why each of them is one.
+        name: heading.
+        note: below it.
+    """
     kinds = [PLAIN, PLAIN, PLAIN]
-    rows = [[escape(edge.tail), escape(edge.head), escape(why)] for edge, why in plan.cuts.items()]
-    return table(["from", "to", "why this is a topic"], kinds, [row(cells, kinds) for cells in rows])
+    rows = [[escape(edge.tail), escape(edge.head), escape(why)] for edge, why in cuts.items()]
+    titles = ["from", "to", "why this is a topic"]
+    return section(name, note, table(titles, kinds, [row(cells, kinds) for cells in rows]))
 
 
 def _others(plan: PlacementPlan) -> str:

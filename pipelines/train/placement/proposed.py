@@ -23,7 +23,7 @@ from models.placement.learned.online import (
 from models.placement.learned.queries import QueryEvaluator, QuerySpace, weights_of
 from models.placement.performance.model import PerformanceModel
 from models.placement.plan.applications import applications_of
-from models.placement.plan.choose import PlacementPlan
+from models.placement.plan.choose import PlacementPlan, why_cut
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Measure
 from models.placement.rates import rates_of
@@ -143,7 +143,7 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     measured = not form.get("load")
     notes = [said, replan.planned_when(load_now.topology, measured), f"The plan: {planned['sentence']}"]
     if asks:  # whoever is asked sees what would be applied
-        proposal = PlacementPlan(made, {}, (), followed_quantile_s(space.measure, made))
+        proposal = PlacementPlan(made, why_cut(space.measure, made, True), (), followed_quantile_s(space.measure, made))
         was = RunningJob(placement, load_now.observed, load_now.path_s)
         write_plan_page(load_now.topology, proposal, load_now.factor, Path(planned["page"]), measured, notes, was)
     return {

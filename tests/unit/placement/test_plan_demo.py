@@ -1,5 +1,6 @@
 """The demonstration: its second plan moves queries; and its page."""
 
+from html import escape
 from types import SimpleNamespace
 
 from configs.settings import ROOT, load
@@ -34,6 +35,10 @@ def test_the_page_sets_what_was_measured_beside_both_plans():
     text = render_demo(TOPOLOGY, *phases, "parse goes east", 31.0, 12_345, 0, 1_900, ["it began"])
     assert "All 1,900 windows hold what 12,345 events come to." in text and "58.7" in text and "it began" in text
     assert "parse goes east. Moved in 31 s while records came." in text
+    for name, factor in (("Before", 1.0), ("After", SURGE)):
+        cuts = choose_placement(TOPOLOGY, factor).cuts
+        why = text.partition(f"{name}: why it is cut there")[2].partition("</section>")[0]
+        assert cuts and all(f">{edge.tail}<" in why and escape(reason) in why for edge, reason in cuts.items())
     wrong = render_demo(TOPOLOGY, *phases, "parse goes east", 31.0, 12_345, 3, 1_900, [])
     assert "3 of 1,900 windows do not hold" in wrong
 

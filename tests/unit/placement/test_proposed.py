@@ -130,6 +130,20 @@ def test_who_is_asked_sees_the_page_of_what_the_network_proposes(job, monkeypatc
         assert f"The plan: {planned['sentence']}." in told
 
 
+def test_the_page_of_a_proposal_says_why_each_topic_between_queries_is_there(job, monkeypatch):
+    folder, steps, _ = job
+    folder.want(Placement((Block(ALL[:2], "east", 1, 1.0, 1.0), Block(ALL[2:], "west", 2, 1.0, 1.0)), 2.2, 2.0, True))
+    more = Proposal(np.array([[1, 0], [0, 3]]), PlacementOutcome(1.0, np.ones(1)), 0.9)
+    knows = SimpleNamespace(proposer=lambda *_: SimpleNamespace(propose=lambda *_, seed: [more]))
+    monkeypatch.setattr(Registered, "load", lambda *_: knows)
+    steps[:] = [LATE] * 10
+    _, said = asked("apply")
+    page = Path(said["page"]).read_text()
+    assert "trial" in said and "Which operators are one query is fixed while the job runs." in page
+    why = page.partition("Why it is cut there")[2]
+    assert ">views<" in why and ">project<" in why and "as one query" in why
+
+
 def test_before_four_minutes_were_measured_no_network_asks_for_anything(job):
     _, steps, now = job
     now.s -= 800
