@@ -241,6 +241,14 @@ def test_mlflows_check_asks_its_database_and_is_let_in():
     assert {one["name"]: one["value"] for one in ready["httpHeaders"]}["Host"] in allowed
 
 
+def test_airflows_check_asks_what_its_page_says_of_the_database():
+    """The page answers 200 whatever that is."""
+    asked = ["python", "docker/health.py", "http://127.0.0.1:8080/api/v2/monitor/health", "metadatabase"]
+    assert SERVICES["airflow-api-server"]["healthcheck"]["test"] == ["CMD", *asked]
+    (container,) = (one for _, one in _containers() if one["name"] == "api-server")
+    assert container["readinessProbe"]["exec"]["command"] == asked
+
+
 @pytest.mark.parametrize(
     ("number", "status"), [(b"tide", 0), (b"edit", 1), (None, 1)], ids=["an answer", "of another request", "stuck"]
 )
