@@ -29,6 +29,9 @@ DOCKERFILE = (DOCKER / "Dockerfile").read_text()
 SERVICES = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"] == "tidecast"}
 BUILT = [name for name, service in SERVICES.items() if "build" in service]
+EXAMPLE = DOCKER / "kubernetes" / "example"
+OVERLAY = yaml.safe_load((EXAMPLE / "kustomization.yaml").read_text())
+SECRETS = (EXAMPLE / "secrets.env").read_text()
 MANIFESTS = [
     one
     for file in sorted((DOCKER / "kubernetes" / "base").glob("*.yaml"))
@@ -70,8 +73,7 @@ def test_what_a_person_adds_to_contracts_pools_and_topologies_is_seen_in_every_c
 
 def test_a_changed_contract_restarts_no_pod():
     """Under a name with the hash of what it holds, each change would be another config map, and another pod."""
-    overlay = yaml.safe_load((DOCKER / "kubernetes" / "example" / "kustomization.yaml").read_text())
-    (contracts,) = (one for one in overlay["configMapGenerator"] if one["name"] == "contracts")
+    (contracts,) = (one for one in OVERLAY["configMapGenerator"] if one["name"] == "contracts")
     assert contracts["options"] == {"disableNameSuffixHash": True}
 
 
@@ -102,11 +104,14 @@ def test_our_containers_have_no_rights_and_write_on_volumes_alone():
 
 
 def test_every_tidecast_variable_is_a_setting_that_exists():
-    for service in SERVICES.values():
-        for name in service["environment"]:
-            if name.startswith("TIDECAST_"):
-                section, key = name.removeprefix("TIDECAST_").lower().split("__")
-                assert key in Settings.model_fields[section].annotation.model_fields
+    literals = [line for one in OVERLAY["configMapGenerator"] for line in one.get("literals", [])]
+    manifests = [line.split("=")[0] for line in (*literals, *SECRETS.splitlines())]
+    assert {"TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_AIRFLOW__PASSWORD"} <= set(manifests)
+    compose = [name for service in SERVICES.values() for name in service["environment"]]
+    for name in (*compose, *manifests):
+        if name.startswith("TIDECAST_"):
+            section, key = name.removeprefix("TIDECAST_").lower().split("__")
+            assert key in Settings.model_fields[section].annotation.model_fields, name
 
 
 def test_containers_ask_each_other_past_a_proxy_that_the_engine_hands_them():
@@ -180,21 +185,19 @@ def test_what_a_task_leaves_behind_is_reaped_where_tasks_run():
 
 
 def test_the_overlay_gives_all_that_the_base_asks_for():
-    overlay = yaml.safe_load((DOCKER / "kubernetes" / "example" / "kustomization.yaml").read_text())
-    given = {one["name"] for one in (*overlay["configMapGenerator"], *overlay["secretGenerator"])}
-    secrets = (DOCKER / "kubernetes" / "example" / "secrets.env").read_text()
+    given = {one["name"] for one in (*OVERLAY["configMapGenerator"], *OVERLAY["secretGenerator"])}
     own = {one["metadata"]["name"] for one in MANIFESTS if one["kind"] == "ConfigMap"}
     for spec, container in _containers():
         for source in container.get("envFrom", []):
             assert next(iter(source.values()))["name"] in given
         for variable in container.get("env", []):
             if key := variable.get("valueFrom", {}).get("secretKeyRef"):
-                assert f"{key['key']}=" in secrets
+                assert f"{key['key']}=" in SECRETS
         for volume in spec.get("volumes", []):
             for source in volume.get("projected", {"sources": [volume]})["sources"]:
                 asked = source.get("configMap") or source.get("secret") or {"optional": True}
                 assert asked.get("optional") or asked["name"] in given | own
-    assert not re.findall(r"^[A-Z_]+=.+$", secrets, re.M)
+    assert not re.findall(r"^[A-Z_]+=.+$", SECRETS, re.M)
 
 
 class Page(BaseHTTPRequestHandler):
