@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 
 import pytest
 from kafka import KafkaAdminClient
@@ -21,11 +22,12 @@ from tests.fakes.waiting import wait_until
 from tidecast import attach, control
 from tidecast.connection.reach import UnreachableError
 from tidecast.connection.security import client_options
-from tidecast.connection.transport import producer
+from tidecast.connection.transport import CONNECT_MS, producer
 from tidecast.messages import MetricSample, decode
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
+IMPATIENT_MS = 1000
 WRONG = {
     "password": ({"sasl_plain_password": "guessed"}, "sasl_plain_password"),
     "CA": ({"ssl_cafile": "/etc/ssl/certs/ca-certificates.crt"}, "certificate is not accepted"),
@@ -37,7 +39,7 @@ WRONG = {
 @pytest.fixture
 def impatient(monkeypatch):
     """Who is refused tries on until the time to connect is over, and is told why only then."""
-    monkeypatch.setattr("tidecast.connection.transport.CONNECT_MS", 1000)
+    monkeypatch.setattr("tidecast.connection.transport.CONNECT_MS", IMPATIENT_MS)
 
 
 @pytest.fixture(scope="module")
@@ -85,16 +87,20 @@ def test_wrong_security_is_a_named_error_and_leaves_no_thread(secured, wrong):
     changes, words = WRONG[wrong]
     kafka, threads = secured(**changes), set(threading.enumerate())
     with pytest.raises(UnreachableError, match=words) as refused:
-        producer(kafka.bootstrap, kafka.security, bootstrap_timeout_ms=1000)
+        producer(kafka.bootstrap, kafka.security, bootstrap_timeout_ms=IMPATIENT_MS)
     assert kafka.bootstrap in str(refused.value)
     assert not set(threading.enumerate()) - threads
 
 
 @pytest.mark.usefixtures("impatient")
+@pytest.mark.parametrize("wrong", WRONG)
 @pytest.mark.parametrize("call", [create_topics, lambda kafka: list(read_records(kafka, "metrics"))])
-def test_the_pipeline_names_a_wrong_password(secured, call):
-    with pytest.raises(BrokerError, match="sasl_plain_password"):
-        call(secured(sasl_plain_password="guessed"))
+def test_the_pipeline_names_what_is_wrong_in_time(secured, call, wrong):
+    changes, words = WRONG[wrong]
+    began_s = time.monotonic()
+    with pytest.raises(BrokerError, match=words):
+        call(secured(**changes))
+    assert time.monotonic() - began_s < 30 - (CONNECT_MS - IMPATIENT_MS) / 1000
 
 
 @pytest.fixture(scope="module")

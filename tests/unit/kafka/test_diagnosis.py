@@ -3,10 +3,12 @@
 import socket
 import ssl
 import subprocess
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
+from tidecast.connection import reach, transport
 from tidecast.connection.reach import diagnose
 
 
@@ -33,6 +35,16 @@ def test_a_file_that_is_none_is_named_and_the_listener_is_not_blamed(address, tm
     said = str(diagnose(address, {"security_protocol": protocol, option: str(file)}, OSError("no answer")))
     assert words.format(file=file) in said
     assert "PLAINTEXT" not in said and "login" not in said
+
+
+@pytest.mark.parametrize(("protocol", "words"), [("SASL_SSL", "no TLS there"), ("PLAINTEXT", "is silent")])
+def test_the_timeouts_name_a_listener_that_says_nothing_as_soon_as_promised(address, monkeypatch, protocol, words):
+    """No wrong certificate, login or listener takes longer: it takes both connections, and the handshake waits."""
+    assert transport.CONNECT_MS / 1000 + 2 * reach.STEP_TIMEOUT_S <= 16  # which docs/site.md says
+    monkeypatch.setattr(reach, "STEP_TIMEOUT_S", 0.2)
+    began_s = time.monotonic()
+    said = str(diagnose(address, {"security_protocol": protocol}, OSError("no answer")))
+    assert words in said and time.monotonic() - began_s < 2.0
 
 
 def test_a_broker_that_is_away_does_not_pass_for_one_without_tls(address, tmp_path):
