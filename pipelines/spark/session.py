@@ -140,6 +140,7 @@ def cluster_session(
         "spark.executor.maxNumFailures": str(max(3, 2 * executors.max)),
         "spark.executor.failuresValidityInterval": "1h",
         "spark.ui.port": str(settings.ports.job_ui),
+        "spark.ui.killEnabled": "false",  # whoever reaches the pages, which ask for no login, could end its stages
     }
     options |= _here(app, master, settings, stock_starts) if _is_local(master) else _elsewhere(delta)
     if stock_starts:

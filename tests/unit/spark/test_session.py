@@ -103,7 +103,7 @@ def test_a_query_with_state_in_python_hands_on_its_rows_in_small_parts(monkeypat
     assert ("spark.buffer.size" in built) is python_state
 
 
-def test_a_query_of_ours_on_a_cluster_shows_no_pages_and_a_job_does(monkeypatch, tmp_path):
+def test_a_query_of_ours_on_a_cluster_shows_no_pages_and_a_job_some_that_end_no_stage(monkeypatch, tmp_path):
     built = {}
     context = SimpleNamespace(_jsc=SimpleNamespace(hadoopConfiguration=lambda: SimpleNamespace(set=lambda *_: None)))
     made = SimpleNamespace(sparkContext=context, conf=context._jsc.hadoopConfiguration())
@@ -114,6 +114,7 @@ def test_a_query_of_ours_on_a_cluster_shows_no_pages_and_a_job_does(monkeypatch,
     query_session.query_session("autoscaler", settings, 2, "yarn")
     session.cluster_session("orders", settings, Contract(job="orders"))
     assert built["autoscaler"]["spark.ui.enabled"] == "false" and "spark.ui.enabled" not in built["orders"]
+    assert built["orders"]["spark.ui.killEnabled"] == "false"
 
 
 @pytest.mark.parametrize("master", ["local[2]", "spark://127.0.0.1:7077", "yarn"])
