@@ -20,6 +20,7 @@ from tests.fakes.serving import JOBS, NOW, Wire, log_of
 from tidecast.messages import Forecast, MetricSample, decode
 
 pytestmark = pytest.mark.spark
+PARTITIONS = "spark.sql.shuffle.partitions"
 SWAPS = {
     70: ("orders", "1", network),
     80: ("rides", "1", lambda: Naive(TASK)),
@@ -43,8 +44,8 @@ def by_core(folder, log, sets):
     return wire.sent
 
 
-def by_query(spark, tmp_path, log, sets):
-    """The same log as two files, one micro-batch each: the state is carried over."""
+def by_query(spark, folder, log, sets, partitions):
+    """The same log as two files, one micro-batch each: the state is carried over. What it said, and where each is."""
     for n, begin in enumerate(range(0, len(log), 100)):
         rows = []
         for i, record in enumerate(log[begin : begin + 100], begin):
@@ -53,8 +54,8 @@ def by_query(spark, tmp_path, log, sets):
             except ValueError:
                 key = JOBS[0]  # a producer keys by job whatever it sends
             rows.append(json.dumps({"key": key, "value": record.decode(), "partition": 0, "offset": i}))
-        (tmp_path / "in").mkdir(exist_ok=True)
-        file = tmp_path / "in" / f"{n:04}.json"
+        (folder / "in").mkdir(parents=True, exist_ok=True)
+        file = folder / "in" / f"{n:04}.json"
         file.write_text("\n".join(rows))
         os.utime(file, (n, n))  # Spark reads them by age
     from pyspark.sql import functions as F
@@ -62,34 +63,40 @@ def by_query(spark, tmp_path, log, sets):
     source = (
         spark.readStream.schema("key string, value string, partition int, offset bigint")
         .option("maxFilesPerTrigger", 1)
-        .json(str(tmp_path / "in"))
+        .json(str(folder / "in"))
         .withColumn("value", F.col("value").cast("binary"))
     )
-    out = []
+    out, before = [], spark.conf.get(PARTITIONS)
     settings = load(training={"step_s": STEP})
-    query = (
-        add_serving_step(source, settings, sets, JOBS, 7)
-        .writeStream.foreachBatch(lambda frame, _: out.extend(map(tuple, frame.collect())))
-        .option("checkpointLocation", str(tmp_path / "checkpoint"))
-        .outputMode("update")
-        .trigger(availableNow=True)
-        .start()
-    )
-    assert query.awaitTermination(600), "the query goes on"
-    states = spark.read.format("statestore").option("stateVarName", "kept").load(str(tmp_path / "checkpoint"))
-    return out, {row["key"]["key"] for row in states.collect()}
+    spark.conf.set(PARTITIONS, partitions)
+    try:
+        query = (
+            add_serving_step(source, settings, sets, JOBS, 7)
+            .writeStream.foreachBatch(lambda frame, _: out.extend(map(tuple, frame.collect())))
+            .option("checkpointLocation", str(folder / "checkpoint"))
+            .outputMode("update")
+            .trigger(availableNow=True)
+            .start()
+        )
+        assert query.awaitTermination(600), "the query goes on"
+    finally:
+        spark.conf.set(PARTITIONS, before)
+    states = spark.read.format("statestore").option("stateVarName", "kept").load(str(folder / "checkpoint"))
+    return out, {row["key"]["key"]: row["partition_id"] for row in states.collect()}
 
 
-def test_the_query_says_what_the_core_says(spark, tmp_path):
-    log, sets = log_of(5), tmp_path / "sets"
+def test_the_query_says_what_the_core_says_on_one_partition_and_on_several(spark, tmp_path):
+    log, sets, refused = log_of(5), tmp_path / "sets", set()
     sent = by_core(tmp_path / "store", log, sets)
-    said, kept = by_query(spark, tmp_path, log, sets)
-    assert b"stranger" in b"".join(log) and kept == {*JOBS}
-    for job in JOBS:
-        core = [decode(Forecast, value) for topic, key, _, value in sent if (topic, key) == ("forecasts", job)]
-        query = [decode(Forecast, value) for topic, key, value in said if (topic, key) == ("forecasts", job)]
-        assert len(core) > 8 and query == core
-    refused = {reason(value) for topic, _, value in said if topic == "rejects"}
+    for partitions in (1, 3):
+        said, placed = by_query(spark, tmp_path / f"on_{partitions}", log, sets, partitions)
+        assert b"stranger" in b"".join(log) and set(placed) == {*JOBS}
+        assert len(set(placed.values())) == min(partitions, len(JOBS))
+        for job in JOBS:
+            core = [decode(Forecast, value) for topic, key, _, value in sent if (topic, key) == ("forecasts", job)]
+            query = [decode(Forecast, value) for topic, key, value in said if (topic, key) == ("forecasts", job)]
+            assert len(core) > 8 and query == core
+        refused |= {reason(value) for topic, _, value in said if topic == "rejects"}  # once a minute and process
     assert refused == {reason(v) for topic, _, _, v in sent if topic == "rejects" and b"is closed with" not in v}
 
 
