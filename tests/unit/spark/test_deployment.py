@@ -31,6 +31,7 @@ OURS = {name: service for name, service in SERVICES.items() if service["image"] 
 BUILT = [name for name, service in SERVICES.items() if "build" in service]
 EXAMPLE = DOCKER / "kubernetes" / "example"
 OVERLAY = yaml.safe_load((EXAMPLE / "kustomization.yaml").read_text())
+LITERALS = [line for one in OVERLAY["configMapGenerator"] for line in one.get("literals", [])]
 SECRETS = (EXAMPLE / "secrets.env").read_text()
 MANIFESTS = [
     one
@@ -104,8 +105,7 @@ def test_our_containers_have_no_rights_and_write_on_volumes_alone():
 
 
 def test_every_tidecast_variable_is_a_setting_that_exists():
-    literals = [line for one in OVERLAY["configMapGenerator"] for line in one.get("literals", [])]
-    manifests = [line.split("=")[0] for line in (*literals, *SECRETS.splitlines())]
+    manifests = [line.split("=")[0] for line in (*LITERALS, *SECRETS.splitlines())]
     assert {"TIDECAST_KAFKA__BOOTSTRAP", "TIDECAST_AIRFLOW__PASSWORD"} <= set(manifests)
     compose = [name for service in SERVICES.values() for name in service["environment"]]
     for name in (*compose, *manifests):
@@ -175,6 +175,27 @@ def test_no_pod_has_rights():
         assert not container["securityContext"]["allowPrivilegeEscalation"], container["name"]
         if container["image"] == "tidecast":
             assert container["securityContext"]["readOnlyRootFilesystem"], container["name"]
+
+
+@pytest.mark.parametrize("given", ["looks", "", None])
+def test_every_login_of_airflow_has_a_password_that_it_does_not_make_up_and_print(monkeypatch, given):
+    """Without a password of a person's own the viewer's is one that nobody knows."""
+    (container,) = (one for _, one in _containers() if one["name"] == "api-server")
+    for command in (SERVICES["airflow-api-server"]["command"], container["command"]):
+        assert "python docker/logins.py > /tmp/passwords.json\nexec airflow" in command[-1]
+    given_to = SERVICES["airflow-api-server"]["environment"]
+    logins = given_to["AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS"]
+    assert f"AIRFLOW__CORE__SIMPLE_AUTH_MANAGER_USERS={logins}" in LITERALS
+    assert given_to["AIRFLOW_VIEWER_PASSWORD"] == "${AIRFLOW_VIEWER_PASSWORD:-}"
+    monkeypatch.setenv("TIDECAST_AIRFLOW__PASSWORD", "all")
+    monkeypatch.delenv("AIRFLOW_VIEWER_PASSWORD", raising=False)
+    if given is not None:  # compose hands an empty one on
+        monkeypatch.setenv("AIRFLOW_VIEWER_PASSWORD", given)
+    printed = subprocess.run([sys.executable, DOCKER / "logins.py"], capture_output=True, check=True).stdout
+    passwords = json.loads(printed)
+    assert [*passwords] == [login.split(":")[0] for login in logins.split(",")] == ["admin", "viewer"]
+    assert passwords["admin"] == "all"
+    assert passwords["viewer"] == given if given else len(passwords["viewer"]) >= 32
 
 
 def test_what_a_task_leaves_behind_is_reaped_where_tasks_run():
