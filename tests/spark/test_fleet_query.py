@@ -88,7 +88,7 @@ def by_query(spark, folder, log, sets, partitions):
 def test_the_query_says_what_the_core_says_on_one_partition_and_on_several(spark, tmp_path):
     log, sets, refused = log_of(5), tmp_path / "sets", set()
     sent = by_core(tmp_path / "store", log, sets)
-    for partitions in (1, 3):
+    for partitions in (1, 4):  # on three both would be on one
         said, placed = by_query(spark, tmp_path / f"on_{partitions}", log, sets, partitions)
         assert b"stranger" in b"".join(log) and set(placed) == {*JOBS}
         assert len(set(placed.values())) == min(partitions, len(JOBS))
