@@ -39,11 +39,12 @@ def measure_capacity_estimates(
 
 
 def measure_controller(as_json: JsonFile = None) -> None:
-    """Time one decision of a contract's controller, and run it around two queues of which it is told wrong numbers.
+    """Time a contract's controller, and run it around two queues of which it is told wrong numbers.
 
-    Decisions are for plans of 1, 3 and 10 operators, 2,000 for each. The wrong numbers are service rates and
-    selectivities, 15 and 30 % too low and too high, and a model that is frozen before the workload shifts: two hours
-    each, three loads, a minute in all.
+    Timed are 2,000 closed intervals for plans of 1, 3 and 10 operators each, and as many evaluations of a job with a
+    replay, as the autoscaler makes one a second. The wrong numbers are service rates and selectivities, 15 and 30 % too
+    low and too high, and a model that is frozen before the workload shifts: two hours each, three loads, a minute in
+    all.
 
     Raises:
         OSError: the JSON file cannot be written.
@@ -52,9 +53,10 @@ def measure_controller(as_json: JsonFile = None) -> None:
     from pipelines.bench.sensitivity import measure_sensitivity
 
     figures = {**measure_decisions(), "sensitivity": measure_sensitivity()}
-    for row in figures["plans"]:
+    timed = {f"interval over {row['operators']} operators": row for row in figures["plans"]}
+    for name, row in {**timed, "evaluation of a job with a replay": figures["evaluation"]}.items():
         times = f"p50 {row['p50_ms']:.2f} ms, p99 {row['p99_ms']:.2f} ms, most {row['most_ms']:.2f} ms"
-        print(f"{row['operators']} operators: {times} of {row['decisions']} decisions")
+        print(f"{name}: {times}, {row['decisions']} times")
     told = figures["sensitivity"]
     factors = [(f"{what} x {factor}", one) for what in ("rate", "selectivity") for factor, one in told[what].items()]
     for name, one in (*factors, ("model frozen before a shift", told["frozen"])):

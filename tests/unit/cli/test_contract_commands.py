@@ -10,9 +10,11 @@ from typer.testing import CliRunner
 from configs.errors import SettingsError
 from models.contract.state import begin
 from models.contract.trace import header, trace_line
+from models.policy.replays.control import decide_rate
 from models.twin.contract import proposed
-from pipelines.bench.controller import measure_decisions
+from pipelines.bench import controller
 from pipelines.cli.app import app
+from pipelines.figures.goals import goals_of
 from tests.fakes.shared_job import EAGER, run_queue, shared_plan, shared_terms
 from tests.unit.advise.test_measured_job import NO_ACTION
 from tests.unit.advise.test_observed_job import rows
@@ -287,7 +289,24 @@ def test_a_diff_against_what_is_no_contract_of_the_job_is_trouble(folder, text, 
     assert told in str(run("diff", "orders", "--against", earlier).exception)
 
 
-def test_a_decision_is_timed_for_every_plan():
-    found = measure_decisions(100)
+def test_an_interval_is_timed_for_every_plan_and_a_running_jobs_evaluation_beside_a_replay(monkeypatch):
+    decided = []
+
+    def decide(*args, **more):
+        made = decide_rate(*args, **more)
+        decided.append(made)
+        return made
+
+    monkeypatch.setattr(controller, "decide_rate", decide)
+    found = controller.measure_decisions(100)
     assert [row["operators"] for row in found["plans"]] == [1, 3, 10] and found["largest"] == found["plans"][-1]
-    assert all(0 < row["p50_ms"] <= row["p99_ms"] <= row["most_ms"] for row in found["plans"])
+    assert all(0 < row["p50_ms"] <= row["p99_ms"] <= row["most_ms"] for row in (*found["plans"], found["evaluation"]))
+    assert found["evaluation"]["decisions"] == 100 and len(decided) == 100 + controller.WARM
+    assert 0 < found["evaluation"]["core"] < found["evaluation"]["most_ms"] / 1000  # one a second
+    intervals = {rate.inputs["state"]["interval"] for _, rate in decided}
+    assert intervals == {*range(16)}  # each ten seconds
+    assert all(rate.rps > 0 for _, rate in decided)  # beside a replay that reads
+    assert len({kept.sustained[0] for kept, _ in decided}) > 1  # and terms that are derived again
+    told = goals_of("tidecast bench controller").fill_rows(found)[:6]
+    assert all(row.measured is not None for row in told)
+    assert {row.goal for row in told if "decide_rate" in row.what} == {"< 2", "< 0.03", None}
