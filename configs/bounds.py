@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
 from typing import Annotated, ClassVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
@@ -12,7 +13,19 @@ from tidecast.fields import job_name
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 WEEK_S = 7 * DAY_S
+
+
+def _known_zone(name: str) -> str:
+    try:
+        ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):  # OSError: the folder of a continent
+        raise ValueError(f"{name!r} is no time zone. Take an IANA name such as Europe/Berlin") from None
+    return name
+
+
 JobName = Annotated[str, AfterValidator(job_name)]
+ZoneName = Annotated[str, AfterValidator(_known_zone)]
+"""An IANA name of a time zone."""
 Port = Annotated[int, Field(ge=0, le=65535)]
 Count = Annotated[int, Field(ge=1)]
 Positive = Annotated[float, Field(gt=0)]

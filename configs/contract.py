@@ -14,7 +14,7 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from configs.alerts import Alerts
 from configs.backpressure import Backpressure
-from configs.bounds import DAY_S, JobName, Key, Section, Share
+from configs.bounds import DAY_S, JobName, Key, Section, Share, ZoneName
 from configs.configurations import StatedConfigurations
 from configs.errors import SettingsError
 from configs.files import read_section
@@ -27,8 +27,6 @@ __all__ = [
 
 LEAST_BUDGET = 1e-4
 """Least share of late seconds that is promised or planned for; logs of before may hold less."""
-
-
 YEAR_S = 366 * DAY_S
 
 
@@ -41,6 +39,7 @@ class Contract(Section):
         executors: bounds of the executor target.
         error_budget: share of seconds that may be over the latency target, under 1; in a file at least 0.0001.
         window_days: any so many days of the job's own time must keep to that.
+        timezone: IANA name, in which the times of backfills are read and told; None: the setting `replay.timezone`.
         price_per_executor_hour: in any currency, for reports and advice; None: nothing is said in money.
         planning: what the scaling policies plan with. Where it does not state them, `quantile` is 1 - √error_budget (a
             second is late if the load is above the quantile and the spare capacity is used up, too), `hold_s` 0.6 and
@@ -57,6 +56,7 @@ class Contract(Section):
     executors: Executors = Executors()
     error_budget: Share = 0.01
     window_days: float = Field(7.0, ge=0.01, le=366)
+    timezone: ZoneName | None = None
     price_per_executor_hour: float | None = Field(None, gt=0)
     planning: Planning = Planning()
     backpressure: Backpressure | None = None
@@ -67,9 +67,9 @@ class Contract(Section):
     @model_serializer(mode="wrap")
     def _as_before(self, write: SerializerFunctionWrapHandler) -> dict[str, Any]:
         said: dict[str, Any] = write(self)
-        for section in ("backpressure", "configurations"):
-            if not said[section]:  # releases that know no such section read the contracts without one
-                del said[section]
+        for key in ("backpressure", "configurations", "timezone"):
+            if not said[key]:  # releases that know no such key read the contracts without one
+                del said[key]
         return said
 
     @model_validator(mode="after")

@@ -36,7 +36,8 @@ def plan_sentence(
 
     Returns:
         Such as "41.2 M records; into the valley from 01:10 to 05:40 and beside the morning; done by 05:52 (90 %),
-        07:00 with 99 %; live promise kept; 6.1 executor-hours more (at once: 14.3)".
+        07:00 with 99 %; live promise kept; 6.1 executor-hours more (at once: 14.3)"; in another zone than
+        UTC with "; times of Europe/Berlin" behind it.
     """
     now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
     promise = "live promise kept"
@@ -44,7 +45,7 @@ def plan_sentence(
         promise = f"live records alone are more than all executors serve with {100 * plan.live_risk:.0f} %"
     hours = f"{_hours(plan.schedule.hours)} executor-hours more (at once: {_hours(plan.at_once_hours)}"
     hours += ")" if apart is None else f", in an application of its own: {_hours(apart.hours)})"
-    parts = [_when(plan, now, speed), _done(plan.finish, plan.sure, now, speed), promise, hours]
+    parts = [_when(plan, now, speed), _done(plan.finish, plan.sure, now, speed), promise, hours, *_of_zone(zone)]
     return "; ".join([f"{format_records(plan.work.records)} records", *parts])
 
 
@@ -63,7 +64,7 @@ def apart_sentence(
 
     Returns:
         Such as "41.2 M records; in an application of its own, 4 executors; done by 05:52 (90 %), 06:10 with 99 %; 9.1
-        executor-hours with its driver (beside live records: 14.3)".
+        executor-hours with its driver (beside live records: 14.3)"; its zone as `plan_sentence`.
     """
     now = datetime.fromtimestamp(now_s, ZoneInfo(zone))
     other = (
@@ -71,7 +72,8 @@ def apart_sentence(
     )
     own = f"in an application of its own, {plan.executors} executor{'s' * (plan.executors > 1)}"
     hours = f"{_hours(plan.hours)} executor-hours with its driver ({other})"
-    return "; ".join([f"{format_records(plan.work.records)} records", own, _done(plan.finish, sure, now, speed), hours])
+    parts = [own, _done(plan.finish, sure, now, speed), hours, *_of_zone(zone)]
+    return "; ".join([f"{format_records(plan.work.records)} records", *parts])
 
 
 def finish_words(finish: FinishTimes, by_s: float, now_s: float, zone: str, speed: float = 1.0) -> str:
@@ -149,6 +151,11 @@ def format_records(records: float) -> str:
 def _done(finish: FinishTimes, sure: float, now: datetime, speed: float) -> str:
     told, late = (_clock(now, finish.quantile(level) * speed) for level in (sure, LATE))
     return f"done by {told} ({100 * sure:.3g} %)" + (f", {late} with {100 * LATE:.3g} %" if sure < LATE else "")
+
+
+def _of_zone(zone: str) -> list[str]:
+    """Whose clock it is, where it is not the one that is understood."""
+    return [] if zone == "UTC" else [f"times of {zone}"]
 
 
 def _hours(hours: float) -> str:

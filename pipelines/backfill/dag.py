@@ -17,6 +17,7 @@ from pipelines.backfill.application import cancel_order, give_order, start_appli
 from pipelines.backfill.follow import follow_order
 from pipelines.backfill.ordering import AskedRange, CheapestOrder, make_order, plan_by
 from pipelines.backfill.orders import OrderError, newest_progress, read_orders
+from pipelines.backfill.stated import read_stated, zone_of
 from pipelines.backfill.text import describe_followed
 from tidecast.orders import ReplayOrder
 
@@ -45,7 +46,8 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     settings = load()
     found = _planned(settings, form, form["by"])
     assert found.order.by is not None
-    by = datetime.fromtimestamp(found.order.by, ZoneInfo(settings.replay.timezone)).isoformat()
+    zone = ZoneInfo(zone_of(read_stated(settings, form["job"]), settings))
+    by = datetime.fromtimestamp(found.order.by, zone).isoformat()
     return {"sentence": found.sentence, "hours": found.hours, "ask": found.hours > _bound(form), "by": by}
 
 

@@ -16,6 +16,7 @@ from models.backfill.text import finish_words
 from pipelines.backfill.application import ENDED, refuse_ended, runs_here
 from pipelines.backfill.further import reaching
 from pipelines.backfill.orders import SILENT_S, ended_before, follow_progress, is_over, send_order
+from pipelines.backfill.stated import zone_of
 from pipelines.backfill.watch import JobWatch
 from pipelines.html.numbers import number_of
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than, standing_order
@@ -143,7 +144,8 @@ class PlanLooks:
             return None
         plan, clock = found.plan, moment.clock
         by_s, job_now = moment.by_s(self._order), clock.at(moment.now_s)
-        self.finish = finish_words(plan.finish, by_s, job_now, self._settings.replay.timezone, clock.scale)
+        zone = zone_of(moment.known.contract, self._settings)
+        self.finish = finish_words(plan.finish, by_s, job_now, zone, clock.scale)
         step_s = grid_until(moment.known, moment.read_s(self._order)).step_s
         self._due = time.monotonic() + min(max(step_s, LEAST_LOOK_S), MOST_LOOK_S)
         lost = "" if found.attainable else "the probability asked for cannot be had any more"

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import NamedTuple
 from zoneinfo import ZoneInfo
 
-from configs.contract import Contract, load_contract
 from configs.errors import SettingsError
 from configs.settings import Settings
 from models.backfill.deadline import name_moment, read_deadline, read_moment
@@ -22,6 +21,7 @@ from models.backfill.text import apart_sentence, plan_sentence, refusal_sentence
 from pipelines.backfill.further import reaching
 from pipelines.backfill.lateness import read_lateness
 from pipelines.backfill.orders import OrderError, change_order, read_orders
+from pipelines.backfill.stated import read_stated, zone_of
 from pipelines.backfill.tables import find_range
 from pipelines.backfill.watch import read_now
 from pipelines.kafka.clocks import read_clock
@@ -99,7 +99,8 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
         OrderError: a replay of this name stands, or one of a part of this range; a name or a bound is none.
         BrokerError, ValueError: the broker cannot be reached; an unknown security option.
     """
-    zone, clock = ZoneInfo(settings.replay.timezone), read_clock(settings.kafka, asked.job) or WALL
+    contract, clock = read_stated(settings, asked.job), read_clock(settings.kafka, asked.job) or WALL
+    zone = ZoneInfo(zone_of(contract, settings))
     moments = [_moment(option, text, zone) for option, text in (("--from", asked.begin), ("--to", asked.end))]
     since, until = [clock.wall_at(moment) for moment in moments]
     table = asked.table.resolve() if asked.table else None
@@ -114,7 +115,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
         name, asked.job, later_than(known.get(name), time.time()), "run", found.starts, found.ends, most_rps=asked.rps,
         begin_ms=int(moments[0] * 1000), end_ms=int(moments[1] * 1000),
         then="compare" if asked.compare else "publish", table=str(table) if table else "",
-        task_s=_task_target_s(settings, asked.job), weight=1.0 if asked.weight is None else asked.weight,
+        task_s=task_target_s(contract), weight=1.0 if asked.weight is None else asked.weight,
         weighted=asked.weight is not None,
     )  # fmt: skip
     try:
@@ -159,7 +160,8 @@ def plan_by(settings: Settings, order: ReplayOrder, by: str, sure: float) -> Che
         SettingsError: the job has no contract.
         BrokerError, ValueError: a topic cannot be read; an unknown security option.
     """
-    return plan_cheapest(order, by, sure, settings.replay.timezone, read_now(settings, order.job))
+    moment = read_now(settings, order.job)
+    return plan_cheapest(order, by, sure, zone_of(moment.known.contract, settings), moment)
 
 
 def plan_cheapest(order: ReplayOrder, by: str, sure: float, zone: str, moment: JobNow) -> CheapestOrder:
@@ -242,9 +244,3 @@ def _moment(option: str, text: str, zone: ZoneInfo) -> float:
         return read_moment(text, zone)
     except BackfillPlanError as error:
         raise SettingsError(f"{option} {text!r}: {error}") from None
-
-
-def _task_target_s(settings: Settings, job: str) -> float:
-    """As the job's contract comes to; without one as the defaults of contracts do."""
-    known = (settings.contracts_dir / f"{job}.yaml").is_file()
-    return task_target_s(load_contract(job, settings.contracts_dir) if known else Contract(job=job))

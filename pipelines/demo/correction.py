@@ -13,6 +13,7 @@ from typing import Any
 from configs.settings import Settings
 from pipelines.backfill.follow import FollowedOrder, follow_order
 from pipelines.backfill.orders import send_order
+from pipelines.backfill.stated import zone_of
 from pipelines.backfill.text import describe_order, describe_progress
 from pipelines.backfill.watch import read_now
 from pipelines.demo.correction_plan import deadline, length_s, order_at, order_range, plan_correction
@@ -100,7 +101,8 @@ class Correction:
     def _send(self, order: ReplayOrder) -> ReplayOrder:
         """Plan an order and send it; returns it with its schedule."""
         settings, due_at = self._settings, self.told.due_at
-        made = plan_correction(order, settings.replay.timezone, due_at, read_now(settings, order.job))
+        moment = read_now(settings, order.job)
+        made = plan_correction(order, zone_of(moment.known.contract, settings), due_at, moment)
         order = made.order
         send_order(settings.kafka, order)
         self.told = replace(

@@ -23,6 +23,7 @@ def describe_terms(contract: Contract, rates: SustainedRates, terms: Terms) -> l
         f"{contract.job}: contract {contract.hash}, terms {terms.hash}",
         f"promise: {1 - contract.error_budget:.4%} of the seconds of any {contract.window_days:g} days within "
         f"{contract.latency_target_s:g} s",
+        f"times of backfills in {contract.timezone or 'the zone of the setting replay.timezone'}",
         f"executors: {bounds.min} to {bounds.max} of {cores}, by the contract's first guess for "
         f"{rates.least_rps:.4g} to {rates.most_rps:.4g} records/s; more is learned from batches",
     ]

@@ -94,6 +94,12 @@ def test_a_deadline_is_the_one_that_was_planned_however_late_it_is_ordered(world
     assert [one.by for one in world.sent] == [due.timestamp(), due.timestamp() + 86_400]
 
 
+def test_the_deadline_is_told_in_the_zone_of_the_jobs_contract(world, monkeypatch, tmp_path):
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    (tmp_path / "orders.yaml").write_text("job: orders\ntimezone: Asia/Tokyo\n")
+    assert dag.plan(FORM)["by"] == "2023-11-15T16:00:00+09:00"  # nine hours later than in UTC
+
+
 def test_it_is_followed_to_its_end_and_a_failure_is_the_tasks(world, capsys):
     world.news = [
         FollowedOrder(progress(done=10), "done at 23:01"),

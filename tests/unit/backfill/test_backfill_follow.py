@@ -55,6 +55,13 @@ def test_a_plan_that_falls_behind_is_sent_anew_and_the_finish_is_told(sent, stan
     assert looks.look(Watch(_later(standing, 1502, 30_000, model=slower))) is None and len(sent) == 1
 
 
+def test_the_finish_is_told_in_the_zone_of_the_jobs_contract(sent, standing):
+    looks, now = follow.PlanLooks(load(), standing), _later(standing, 60, 10_000)
+    known = replace(now.known, contract=now.known.contract.model_copy(update={"timezone": "Asia/Tokyo"}))
+    assert looks.look(Watch(now._replace(known=known))) is None
+    assert " by 08:13 with " in looks.finish  # nine hours later than in UTC
+
+
 def test_a_schedule_that_is_made_anew_takes_no_word_back_that_the_follower_has_not_heard_of(sent, standing):
     slower = replace(memory().model, per_record_s=0.016)
     follow.PlanLooks(load(), standing).look(Watch(_later(standing, 1500, 30_000, model=slower)))

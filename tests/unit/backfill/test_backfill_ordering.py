@@ -7,11 +7,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from configs.settings import load
 from models.backfill.deadline import name_moment, read_moment
 from models.backfill.given import BackfillPlanError
 from pipelines.backfill import ordering
 from pipelines.backfill.further import forecast_further, reaching
+from pipelines.backfill.lateness import Lateness
 from pipelines.backfill.orders import OrderError
+from pipelines.backfill.ranges import OffsetRange
 from tests.fakes.planned_job import NOW, STEP_S, live_rps, moment, order, plan_at
 from tidecast.control import WALL, Clock
 
@@ -69,6 +72,36 @@ def test_which_instant_is_meant_of_a_time_that_the_clock_repeats_or_skips_is_tol
     assert planned.sentence.endswith(f"; {meant}")
     with pytest.raises(BackfillPlanError, match=rf"cannot be met .*, or a lower --sure\. {meant}$"):
         ordering.plan_cheapest(order(records=10**7), "02:30", 0.9, "Europe/Berlin", then)
+
+
+ZONES = [("Europe/Berlin", 1_699_952_400, "00:45"), (None, 1_699_923_600, "08:45")]
+"""Zone that a contract states, when it is 10:00 there on that day, and the time when it is 23:45 in UTC.
+
+The setting is Asia/Tokyo, nine hours ahead of UTC; Berlin is one."""
+
+
+@pytest.mark.parametrize(("stated", "ten", "by"), ZONES)
+def test_a_range_and_a_deadline_are_in_the_zone_of_the_jobs_contract_and_else_of_the_setting(
+    tmp_path, monkeypatch, stated, ten, by
+):
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    monkeypatch.setenv("TIDECAST_REPLAY__TIMEZONE", "Asia/Tokyo")
+    (tmp_path / "orders.yaml").write_text("job: orders\n" + (f"timezone: {stated}\n" if stated else ""))
+    now = moment()
+    known = replace(now.known, contract=now.known.contract.model_copy(update={"timezone": stated}))
+    monkeypatch.setattr(ordering, "read_now", lambda settings, job: now._replace(known=known))
+    monkeypatch.setattr(ordering, "read_clock", lambda kafka, job: None)
+    monkeypatch.setattr(ordering, "read_orders", lambda kafka, job: {})
+    monkeypatch.setattr(ordering, "read_lateness", lambda kafka, job, clock: Lateness((), WALL))
+    offsets = OffsetRange({"sales": {"0": 0}}, {"sales": {"0": 400_000}})
+    monkeypatch.setattr(ordering, "find_range", lambda kafka, topic, span, table: offsets)
+    asked = ordering.AskedRange("orders", "2023-11-14T10:00", "2023-11-14T11:00", "sales")
+    made = ordering.make_order(load(), asked)
+    assert (made.begin_ms, made.end_ms) == (1000 * ten, 1000 * (ten + 3600))
+    assert made.id == "20231114T100000-20231114T110000"
+    planned = ordering.plan_by(load(), made, by, 0.9)
+    assert planned.order.by == NOW + 91 * 60 + 40
+    assert planned.sentence.endswith(f"; times of {stated or 'Asia/Tokyo'}"), planned.sentence
 
 
 def test_a_deadline_before_the_end_of_the_range_is_refused():

@@ -86,6 +86,7 @@ def test_what_follows_from_the_short_form_is_printed():
     for said in (
         "contract 7d3bf29a00895c39", "95.0000% of the seconds", "96.6667% of the records within 9867 ms",
         "replay: 0 to 300 records/s", "6 records are shed: never", "executors are asked for, 6 at most",
+        "times of backfills in the zone of the setting replay.timezone",
     ):  # fmt: skip
         assert said in shown
 
@@ -93,13 +94,15 @@ def test_what_follows_from_the_short_form_is_printed():
 def test_what_is_stated_is_printed(tmp_path):
     path = tmp_path / "a.yaml"
     path.write_text(
-        "job: a\nbackpressure:\n  controls: {live_rps: {max: 90}}\n  shed: {allowed: true, max_fraction: 0.2}\n"
+        "job: a\ntimezone: Asia/Tokyo\n"
+        "backpressure:\n  controls: {live_rps: {max: 90}}\n  shed: {allowed: true, max_fraction: 0.2}\n"
         "  error: {hll: {eps_rel: 0.01, pf: 0.05}}\n  recall: {near: {min: 0.9}}\n  memory: {max_bytes: 10}\n"
         "  util_max: {disk: 0.6}\n  priorities: {maintenance: 40}\n  fairness: {policy: log}\n"
         "  lag: {max_ms: 5000, drift_max: 0.5}\n  seed: 7\n"
     )
     shown = run("check", path).output
     for said in (
+        "times of backfills in Asia/Tokyo\n",
         "hll go to their error",
         "to 90 records/s",
         "at most 20.00%",

@@ -41,6 +41,10 @@ def refused(folder, text):
         ("latency_target_s: 9", 1, "job: missing, and it has no default. State it"),
         ("job: a\nexecutors: &e {min: 3}\nplanning:\n  <<: *e\n  lead_s: 2", 2, "planning.min=3: no such key"),
         ("job: a\nwindow_days: .nan", 2, "window_days=nan"),
+        ("job: a\n\ntimezone: Mars/Olympus", 3, "timezone: 'Mars/Olympus' is no time zone. Take an IANA name such as"),
+        ("timezone: Europe\njob: a", 1, "timezone: 'Europe' is no time zone"),
+        ("timezone: ../UTC\njob: a", 1, "timezone: '../UTC' is no time zone"),
+        ("timezone:  2\njob: a", 1, "timezone=2: Input should be a valid string"),
     ],
 )  # fmt: skip
 def test_what_is_wrong_is_told_with_its_line(tmp_path, text, line, says):
@@ -89,6 +93,13 @@ def test_a_text_without_the_section_is_the_one_of_before():
     text = Contract(job="orders").text
     assert hashlib.sha256(text.encode()).hexdigest()[:16] == "53ab6d4fb749993b"
     assert Contract.model_validate_json(text).text == text
+
+
+def test_a_time_zone_is_a_term_of_the_contract_that_states_it_alone():
+    plain, zoned = Contract(job="orders"), Contract(job="orders", timezone="Asia/Tokyo")
+    assert "timezone" not in plain.text and "timezone" not in plain.to_json_values()
+    assert Contract.model_validate_json(zoned.text).hash == zoned.hash != plain.hash
+    assert zoned.model_copy(update={"timezone": None}).hash == plain.hash
 
 
 def test_an_alias_of_what_it_stands_in_ends():

@@ -37,6 +37,8 @@ def test_it_is_a_schema_and_the_shipped_contracts_are_valid():
         {"job": "orders"},
         {"job": "orders", "backpressure": {"paths": [{"class": "replay", "quantile": 0.9, "max_ms": 9000}]}},
         {"job": "orders", "configurations": {"small": {"spark.sql.adaptive.enabled": True}}},
+        {"job": "orders", "timezone": "Europe/Berlin"},
+        {"job": "orders", "timezone": 2},
         {},
         {"job": "a b"},
         {"job": "orders", "latency_target": 5},
