@@ -17,8 +17,8 @@ _ENTRY = re.compile(r"    (?P<names>\w+(?:, \w+)*): (?P<text>.+)")
 def contract_schema() -> dict[str, Any]:
     """Return the JSON schema (2020-12) of a contract's file, with what each key means as its description.
 
-    It refuses what a value alone shows to be wrong, but for the name of a time zone; that, and what follows from several
-    together, `load_contract` tells.
+    It refuses what a value alone shows to be wrong, but for the name of a time zone; that, and what follows from
+    several together, `load_contract` tells.
     """
     schema = Contract.model_json_schema()
     _describe(schema, Contract)

@@ -100,9 +100,7 @@ def observe_job(
     """
     topology, placement = folder.topology(), folder.wanted()
     seen = _seen(settings, folder, time.time() - last_s)
-    found = [
-        observe_block(topology, placement, at, one.batches, factor, one.arrived) for at, one in enumerate(seen)
-    ]
+    found = [observe_block(topology, placement, at, one.batches, factor, one.arrived) for at, one in enumerate(seen)]
     return found, slowest_path_s(topology, placement, found)
 
 

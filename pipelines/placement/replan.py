@@ -242,5 +242,3 @@ def _instead_of(was: dict[str, Any], made: Placement, job: str, now: Placement) 
         raise ReplanError(f"{job}: its queries are wanted elsewhere since it was planned. Plan it again.")
     by_operators = {one.operators: one for one in made.blocks}
     return replace(made, blocks=tuple(by_operators[one.operators] for one in now.blocks))
-
-

@@ -143,8 +143,8 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     measured = not form.get("load")
     notes = [said, replan.planned_when(load_now.topology, measured), f"The plan: {planned['sentence']}"]
     if asks:  # whoever is asked sees what would be applied
-        proposal = PlacementPlan(made, why_cut(space.measure, made, True), (), followed_quantile_s(space.measure, made))
-        was = RunningJob(placement, load_now.observed, load_now.path_s)
+        cuts, path_s = why_cut(space.measure, made, True), followed_quantile_s(space.measure, made)
+        proposal, was = PlacementPlan(made, cuts, (), path_s), RunningJob(placement, load_now.observed, load_now.path_s)
         write_plan_page(load_now.topology, proposal, load_now.factor, Path(planned["page"]), measured, notes, was)
     return {
         **planned, "told": f"{'. '.join(notes)}.", "sentence": sentence, "ask": asks,

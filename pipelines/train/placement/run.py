@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from configs.bounds import WEEK_S
 from configs.topology import Topology
@@ -20,9 +20,6 @@ from pipelines.registry.artifacts import UnreadableError
 from pipelines.registry.placements import PlacementRegistry
 from pipelines.train.card import describe_making
 from pipelines.train.promotion import OVERTAKEN, overtaken
-
-if TYPE_CHECKING:
-    from mlflow.entities.model_registry import ModelVersion
 
 LOADS = (1.0, 0.5, 0.75, 1.5, 2.0)
 """Of the rates at which a network is trained and judged: the load that it will meet is another one."""
@@ -80,7 +77,8 @@ def has_network(
     # Beside a champion one that lost is enough: both were judged in the twin, and else each run would train another.
     since_ms = 1000 * (time.time() - WEEK_S)
     return any(
-        one.tags.get("env") == (env or TWIN) and _has_lost(registry, name, space, one)
+        one.tags.get("env") == (env or TWIN)
+        and _has_lost(registry, name, space, str(one.version), one.tags.get("verdict", ""))
         for one in registry.versions(name)
         if (one.creation_timestamp > since_ms if champion is None else int(one.version) > int(champion))
     )
@@ -146,11 +144,10 @@ def train_network(
     return verdict
 
 
-def _has_lost(registry: PlacementRegistry, name: str, space: QuerySpace, one: ModelVersion) -> bool:
-    """Whether a version for these queries and clusters was rejected, and not for coming too late."""
-    verdict = one.tags.get("verdict", "")
+def _has_lost(registry: PlacementRegistry, name: str, space: QuerySpace, version: str, verdict: str) -> bool:
+    """Whether a version is for these queries and clusters, and was rejected, not for coming too late."""
     lost = verdict.startswith("rejected") and not verdict.startswith(OVERTAKEN)
-    return lost and _network(registry, name, space, str(one.version)) is not None
+    return lost and _network(registry, name, space, version) is not None
 
 
 def _network(

@@ -144,7 +144,6 @@ def test_of_a_job_of_which_nothing_was_measured_nothing_is_moved(began, measured
     assert folder.wanted() == before and not began
 
 
-
 def test_queries_are_not_moved_to_a_cluster_that_is_away(began, tmp_path):
     plan("adverts", apply=True)
     file = tmp_path / "adverts.yaml"

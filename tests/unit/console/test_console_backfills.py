@@ -64,7 +64,10 @@ def test_what_is_over_and_what_waits_for_a_person(state, over, trouble):
 
 def test_a_gap_that_fails_again_and_again_needs_a_person_and_is_over_once_it_is_cancelled():
     """Its agent tries again by itself, and nobody had ordered it; whatever else failed is over."""
-    known = [order("orders", "gap-1", NOW, holds=5), progress("orders", "gap-1", NOW + 1, state="failed", tried_again=True)]
+    known = [
+        order("orders", "gap-1", NOW, holds=5),
+        progress("orders", "gap-1", NOW + 1, state="failed", tried_again=True),
+    ]
     shown = row(*known)
     assert (shown["state"], shown["over"], shown["trouble"]) == ("failed", False, "fails again and again")
     assert row(*known, after=32)["trouble"] == "nothing is heard of the job's agent"

@@ -436,7 +436,6 @@ def test_one_that_lost_is_not_trained_again_within_a_week(ago_d, env, verdict, a
     assert not has_network(made, ADVERTS, others, asked)
 
 
-
 def test_it_is_trained_for_the_work_that_was_measured_at_the_stated_rates_or_higher_ones(job, monkeypatch):
     (block,), trained, told = job[0].wanted().blocks, [], []
     monkeypatch.setattr(proposed, "has_network", lambda *_: False)
@@ -454,7 +453,6 @@ def test_it_is_trained_for_the_work_that_was_measured_at_the_stated_rates_or_hig
     monkeypatch.setattr(proposed, "learn_performance", lambda registry, space, *_: told.append(space) or lstm)
     proposed.learn({"topology": "adverts", "env": "lstm"})
     assert told[0].measure.topology == trained[-1] and trained[-1].sources["events"].rps == pytest.approx(900)
-
 
 
 def test_no_sample_goes_across_a_minute_that_was_left_out():
@@ -513,7 +511,6 @@ def test_a_minute_s_load_is_by_the_records_that_came_in_it_not_by_those_that_wer
     first, second = observed.observe_minutes(SimpleNamespace(kafka=None), job[0], 2)
     assert (first.rps, second.rps) == (900, 700 + (61_050 - 1_050) / 300)  # both executors never rested
     assert (first.step.load, second.step.load) == pytest.approx((900 / 600, 900 / 600))
-
 
 
 @pytest.mark.parametrize("trigger_s", [60, 600])
