@@ -213,7 +213,8 @@ def test_all_is_ended_where_the_keeper_was_killed(tmp_path):
     first, second = stack.spawn("first", ["sleep", "300"]), stack.spawn("second", ["sleep", "300"])
     (keeper,) = {p.pid for p in processes.find_processes([], stack.id)} - {first.pid, second.pid}
     os.kill(keeper, signal.SIGKILL)
-    wait_until(lambda: keeper not in {p.pid for p in processes.find_processes([], stack.id)}, "the end of the keeper")
+    # Its memory, by which it is found, is gone before its pipe is closed.
+    wait_until(lambda: psutil.Process(keeper).status() == psutil.STATUS_ZOMBIE, "the end of the keeper")
     with pytest.raises(processes.ProcessError, match="was ended from outside"):
         stack.spawn("third", ["sleep", "300"])
     stack.stop()

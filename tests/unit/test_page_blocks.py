@@ -117,7 +117,7 @@ def harmless():
     told = {line for block in blocks("sh") for line in lines(block)}
     return sorted(
         line.removeprefix(".venv/bin/") for line in told
-        if line.removeprefix(".venv/bin/").startswith(RUN) and "--apply" not in line
+        if line.removeprefix(".venv/bin/").startswith(RUN) and not {"--apply", "--measured"} & {*line.split()}
     )  # fmt: skip
 
 

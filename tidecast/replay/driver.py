@@ -242,11 +242,9 @@ class Replays:
         query, met.over = met.end_query(), order.wall_time
         self._say(order, query, state, None, reason)
         if state in ("done", "cancelled"):
-            at = later_than(order, time.time())  # whoever ordered it may have another clock
-            self._ended.tell(order, at, state == "done")
+            self._ended.tell(order, later_than(order, time.time()), state == "done")  # its clock may be another
         log.info("%s: replay %s is %s%s", self._job.name, order.id, state, f": {reason}" if reason else "")
 
     def _say(self, order: ReplayOrder, query: ReplayQuery | None, state: str, rps: float | None, reason: str) -> None:
-        warm = self._dry_run is not None and self._dry_run.done
-        again = state == "failed" and self._met[order.id].over < order.wall_time  # it stands
-        self._told.say(order, query, state, rps, reason, warm, again)
+        warm, stands = self._dry_run is not None and self._dry_run.done, self._met[order.id].over < order.wall_time
+        self._told.say(order, query, state, rps, reason, warm, state == "failed" and stands)

@@ -54,8 +54,7 @@ class Memory:
         busiest: share of its time that the busiest executor worked, in the newest batch that told; None before one.
         timer_ms: epoch milliseconds at which the query looks at it again without records; None: not known.
         scaling, cores: exponent of the slots by which `model` counts them, and slots of an executor; None: not known.
-        slots, counted: that an executor has, as the newest metrics with executors have it, and how many times as much
-            as they do these are taken to do, as `model` was learned; None: not known.
+        slots, counted: of an executor, by the newest metrics; how many times what they do `model` takes them to do.
     """
 
     model: BatchTime
@@ -133,9 +132,8 @@ class Memory:
             data["lead"] = LearnedLead.from_json_values(data["lead"]) if data.get("lead") else None
             data["replay"] = ReplayControl.from_json_values(data.get("replay", {}))
             data["past"] = Past(**{name: tuple(values) for name, values in data.get("past", {}).items()})
-            timer_ms = data.get("timer_ms")
-            if timer_ms is not None and not (type(timer_ms) is int and 0 <= timer_ms < 1 << 63):
-                raise TypeError(f"timer_ms {timer_ms!r} is no time in milliseconds")
+            if (at := data.get("timer_ms")) is not None and not (type(at) is int and 0 <= at < 1 << 63):
+                raise TypeError(f"timer_ms {at!r} is no time in milliseconds")
         except (AttributeError, KeyError, TypeError) as error:
             raise ValueError(f"no memory of this release: {type(error).__name__}: {error}") from None
         return cls(**data)
@@ -152,7 +150,6 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     """Return the memory after a metrics record of one interval.
 
     With more executors than before, the next `COLD_BATCHES` batches teach no capacity; with fewer, the next one.
-    What was decided while the agent did not act is asked for, as a raise, once it does.
 
     Args:
         memory: so far; not changed.
@@ -165,10 +162,9 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     silent_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
     if executors is not None and memory.executors is not None and executors != memory.executors:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too
-    asked = (executors or 0) + (sample.get("pending_executors") or 0)
-    begins = sample.get("mode") == "act" and memory.mode not in (None, "act")
-    if begins and memory.standing is not None and memory.standing.executors > asked:  # it is asked for from now on
-        memory = replace(memory, asked_at=sample["wall_time"], raised_at=sample["wall_time"])
+    acts, asked = sample.get("mode") == "act", (executors or 0) + (sample.get("pending_executors") or 0)
+    if acts and memory.mode not in (None, "act") and memory.standing and memory.standing.executors > asked:
+        memory = replace(memory, asked_at=sample["wall_time"], raised_at=sample["wall_time"])  # a raise, as of now
     return replace(
         memory, arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),
