@@ -92,6 +92,8 @@ def test_the_cheaper_one_is_taken_and_the_other_told():
     )
     assert told, apart.sentence
     assert float(told[1]) == pytest.approx(apart.hours, rel=0.05) and float(told[2]) > float(told[1])
+    zoned = ordering.plan_cheapest(order(), "00:45", 0.9, "Europe/Berlin", _moment(stated, scaling=0.5))
+    assert zoned.order.apart == 1 and zoned.sentence.endswith("; times of Europe/Berlin"), zoned.sentence
     assert describe_order(apart.order).endswith("by 1 executor of its own")
 
 
