@@ -223,6 +223,9 @@ def _seen(settings: Settings, folder: JobFolder, since_s: float) -> list[_Seen]:
                 if said.kind == "batch":
                     batches[said.job].append(said)
                 elif said.arrival_rps is not None and said.executors is not None:  # else it is history that was sent
-                    span_s, lag = said.span_s / said.time_scale, said.lag_records
-                    arrived[said.job].append(ArrivedInterval(said.wall_time, span_s, said.arrival_rps, lag))
+                    # After an outage of the broker one interval spans it.
+                    span_s = min(said.span_s / said.time_scale, said.wall_time - since_s)
+                    arrived[said.job].append(
+                        ArrivedInterval(said.wall_time, span_s, said.arrival_rps, said.lag_records)
+                    )
     return [_Seen(list(batches[name]), list(arrived[name])) for name in names]

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from configs.topology import MOST_SELECTIVITY, Topology
 from models.placement.plan.blocks import Blocks, block_of
 from models.placement.plan.measured import Measure, Placement
-from models.placement.plan.observed import ObservedBlock, counted_of
+from models.placement.plan.observed import ObservedBlock
 from models.placement.plan.wiring import runs_of
 from models.placement.rates import cores_of, edges_of, rates_of
 
@@ -152,3 +152,18 @@ def _with_rates(topology: Topology, names: set[str], factor: float) -> Topology:
         for name, own in topology.operators.items()
     }
     return topology.model_copy(update={"sources": sources, "operators": operators})
+
+
+def counted_of(topology: Topology, one: ObservedBlock) -> dict[str, tuple[float, float]]:
+    """Return the records/s that each operator of a query takes and makes, as counted; empty where nothing was.
+
+    Args:
+        topology: of the job.
+        one: the query, as measured.
+    """
+    sent = one.sent_rps
+    if sent is None:
+        return {}
+    return {
+        name: (sum(sent[other] for other in topology.operators[name].of), sent[name]) for name in one.block.operators
+    }

@@ -19,6 +19,8 @@ from models.policy.rules.elasticity import CATCH_UP_S
 LEAST_BATCHES, LEAST_SPREAD = 8, 0.2
 """Batches, and the standard deviation of their records as a share of the mean, from which on what a record takes is
 told apart from what every batch takes."""
+WAITS_MOST = 0.5
+"""Of what comes or is read, that what waits counts for at most: a plan stands for a day, a backlog for minutes."""
 LEVELS = (np.arange(40) + 0.5) / 40
 """Quantiles of a batch's records that stand for all of them."""
 
@@ -133,25 +135,27 @@ def observe_block(
     return ObservedBlock(
         block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
         None if record_s is None else record_s * times, _counted_rps(since, tails, block.operators, rps),
-        arriving_rps(arrived, topology.trigger_s) if tails <= topology.sources.keys() else None,
+        arriving_rps(arrived, topology.trigger_s, rps) if tails <= topology.sources.keys() else None,
     )  # fmt: skip
 
 
-def arriving_rps(arrived: Sequence[ArrivedInterval], trigger_s: float) -> float | None:
+def arriving_rps(arrived: Sequence[ArrivedInterval], trigger_s: float, read_rps: float) -> float | None:
     """Return the records/s that come to a query, with what waits: worked off in CATCH_UP_S, or CATCH_UP triggers.
 
-    What it reads is at most what it is able to, and some of it had waited. None where nobody has told.
+    What waits counts for WAITS_MOST of what comes, or is read, at most. None where nobody has told.
 
     Args:
         arrived: intervals in order.
         trigger_s: from trigger to trigger: what comes meanwhile does not wait.
+        read_rps: records/s that it reads: at most what it is able to, and some of it had waited.
     """
     span_s = sum(one.span_s for one in arrived)
     if span_s <= 0:
         return None
     rps = sum(one.arrival_rps * one.span_s for one in arrived) / span_s
     lag = next((one.lag_records for one in reversed(arrived) if one.lag_records is not None), 0)
-    return rps + float(backlog(rps, lag, trigger_s)) / max(CATCH_UP_S, CATCH_UP * trigger_s)
+    waits_rps = float(backlog(rps, lag, trigger_s)) / max(CATCH_UP_S, CATCH_UP * trigger_s)
+    return rps + min(waits_rps, WAITS_MOST * max(rps, read_rps))
 
 
 def _counted_rps(
@@ -233,18 +237,3 @@ def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], read
     known = [one for one, names in zip(found, reads, strict=True) if {*names} <= {*sources} and one.rps is not None]
     said = sum(one.said_rps for one in known)
     return sum(one.offered_rps or 0.0 for one in known) / said if said else 1.0
-
-
-def counted_of(topology: Topology, one: ObservedBlock) -> dict[str, tuple[float, float]]:
-    """Return the records/s that each operator of a query takes and makes, as counted; empty where nothing was.
-
-    Args:
-        topology: of the job.
-        one: the query, as measured.
-    """
-    sent = one.sent_rps
-    if sent is None:
-        return {}
-    return {
-        name: (sum(sent[other] for other in topology.operators[name].of), sent[name]) for name in one.block.operators
-    }

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from configs.topology import Topology
-from models.placement.plan.observed import ObservedBlock, counted_of
+from models.placement.plan.as_measured import counted_of
+from models.placement.plan.observed import ObservedBlock
 from pipelines.html.columns import aligned
 from pipelines.html.numbers import number
 from pipelines.placement.job_folder import JobFolder

@@ -7,11 +7,11 @@ import pytest
 
 from configs.settings import ROOT, load
 from configs.topology import load_topology
+from models.placement.plan.as_measured import counted_of
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import (
     ArrivedInterval,
     arriving_rps,
-    counted_of,
     observe_block,
     records_quantile,
     slowest_path_s,
@@ -58,8 +58,15 @@ def test_what_comes_is_told_of_a_query_that_reads_sources_alone_with_what_waits_
     later = observe_block(ADVERTS, TWO, 1, batches, arrived=arrived)  # its topics hold marks of transactions
     assert (later.come_rps, later.offered_rps) == (None, 500)
     assert observe_block(ADVERTS, TWO, 0, batches).offered_rps == 500
-    assert arriving_rps(arrived, trigger_s=100.0) == 900  # it waits for the next trigger
-    assert arriving_rps([arrived[0]._replace(lag_records=330_000)], trigger_s=100.0) == 1_200 + 150_000 / 500
+    assert arriving_rps(arrived, 100.0, 500.0) == 900  # it waits for the next trigger
+    assert arriving_rps([arrived[0]._replace(lag_records=330_000)], 100.0, 500.0) == 1_200 + 150_000 / 500
+
+
+def test_a_backlog_of_hours_counts_for_half_of_what_comes_or_is_read():
+    """It is gone long before the next plan; told whole, no cluster would have room for it."""
+    hours = ArrivedInterval(101.0, 1.0, 600.0, 8 * 3600 * 600)
+    assert arriving_rps([hours], 1.0, 500.0) == 900
+    assert arriving_rps([hours._replace(arrival_rps=0.0)], 1.0, 860.0) == 430  # nothing comes, and it still works
 
 
 def test_operators_inside_a_query_have_the_rates_at_which_it_counts_their_rows():
@@ -146,9 +153,9 @@ def test_what_agents_saw_arrive_counts_beside_what_their_queries_read(tmp_path, 
     now_s, folder = time.time(), JobFolder(tmp_path / "job")
     folder.begin(ROOT / "configs" / "topologies" / "adverts.yaml", TWO)
 
-    def told(kind, ago_s, **more):
+    def told(kind, ago_s, span_s=10.0, **more):
         at = now_s - ago_s
-        sample = MetricSample(job="adverts.parse", time=at - 10, wall_time=at, span_s=10.0, kind=kind, **more)
+        sample = MetricSample(job="adverts.parse", time=at - span_s, wall_time=at, span_s=span_s, kind=kind, **more)
         return SimpleNamespace(timestamp=at, key="adverts.parse", value=encode(sample))
 
     read = [told("batch", ago_s, batch_rows=8_600, run_s=10.0) for ago_s in range(590, 0, -10)]
@@ -159,6 +166,12 @@ def test_what_agents_saw_arrive_counts_beside_what_their_queries_read(tmp_path, 
     (first, second), _ = observed.observe_job(load(var=tmp_path), folder, 600)
     assert first.rps == pytest.approx(860) and first.come_rps == 1_200 + (31_800 - 1_800) / 300 == 1_300
     assert second.come_rps is None
+
+    # Eight hours in which the broker was away, told as one interval, count for the five seconds that are looked at.
+    away = told("interval", 595, 8 * 3600.0, arrival_rps=0.0, lag_records=0, executors=1)
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(sorted([away, *others], key=lambda one: one.timestamp)))
+    (first, _), _ = observed.observe_job(load(var=tmp_path), folder, 600)
+    assert first.come_rps == pytest.approx(1_200 * 25 / 30 + (31_800 - 1_500) / 300, rel=0.02)
 
 
 @pytest.mark.parametrize(("trigger_s", "looked_at"), [(0.05, 14_000), (1.0, observed.KEPT)])
