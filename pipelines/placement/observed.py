@@ -14,14 +14,8 @@ from configs.settings import Settings
 from configs.topology import Topology
 from models.placement.learned.online import StepOutcome
 from models.placement.plan.applications import applications_of, reads_of
-from models.placement.plan.as_measured import offered_loads
-from models.placement.plan.observed import (
-    ArrivedInterval,
-    ObservedBlock,
-    measured_factor,
-    observe_block,
-    slowest_path_s,
-)
+from models.placement.plan.as_measured import measured_factor, offered_loads
+from models.placement.plan.observed import ArrivedInterval, ObservedBlock, observe_block, slowest_path_s
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.committed import read_committed
 from pipelines.kafka.connection import BrokerError

@@ -16,13 +16,13 @@ from configs.errors import FinalError, SettingsError
 from configs.settings import Settings, load
 from configs.topology import Topology, load_topology
 from models.placement.plan.applications import applications_of, reads_of
-from models.placement.plan.as_measured import as_measured
+from models.placement.plan.as_measured import as_measured, measured_factor
 from models.placement.plan.choose import PlacementPlan, PlanError, choose_placement
 from models.placement.plan.followed import followed_quantile_s
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.missing import summary
 from models.placement.plan.moved import keep_executors
-from models.placement.plan.observed import measured_factor, observe_block
+from models.placement.plan.observed import observe_block
 from models.placement.rates import rates_of
 from pipelines.html.numbers import number_of
 from pipelines.placement.job_folder import JobFolder
@@ -223,7 +223,7 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> 
         unseen = [observe_block(topology, placement, at, []) for at in range(len(placement.blocks))]
         return PlannedLoad(topology, load_factor, load_factor, observed=unseen)
     found, path_s = observe_job(settings, folder, span_of(topology))
-    if all(one.rps is None for one in found):
+    if all(one.offered_rps is None for one in found):
         return PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)
     measured = as_measured(topology, placement, found, observe_trips(folder), observe_record_bytes(settings, folder))
     told = measured_factor(found, list(topology.sources), reads_of(topology, placement))

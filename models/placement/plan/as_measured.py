@@ -81,7 +81,7 @@ def _as_offered(
 ) -> tuple[Topology, list[float]]:  # fmt: skip
     """A topology with what comes, and what operators make of it; and the share that each query has read of its part.
 
-    The share is above 1 while it works off what has waited.
+    The share is above 1 while it works off what has waited, and 0 where it is not known: then nor is what it held back.
     """
     topology, known = _with_selectivities(topology, observed), set[str]()
     arrives, shares = dict.fromkeys(topology.sources, 1.0), list[float]()
@@ -97,8 +97,8 @@ def _as_offered(
                 share, factor = share * factor, 1.0
             topology = _with_rates(topology, taken, factor)
         # else it was not measured, or a query before it has told
-        if one.rps is not None and one.come_rps:
-            share = one.rps / one.come_rps
+        if one.come_rps:
+            share = (one.rps or 0.0) / one.come_rps
         arrives |= dict.fromkeys(block, share)
         shares.append(share)
     return topology, shares
@@ -167,3 +167,20 @@ def counted_of(topology: Topology, one: ObservedBlock) -> dict[str, tuple[float,
     return {
         name: (sum(sent[other] for other in topology.operators[name].of), sent[name]) for name in one.block.operators
     }
+
+
+def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], reads: Sequence[Sequence[str]]) -> float:
+    """Return by how much more comes than is stated, by the queries that read sources alone; 1 where none has told.
+
+    Args:
+        found: each query, as measured.
+        sources: names.
+        reads: of each query, the names of what it reads.
+    """
+    told = [
+        (one.offered_rps, one.said_rps)
+        for one, names in zip(found, reads, strict=True)
+        if {*names} <= {*sources} and one.offered_rps is not None
+    ]
+    said = sum(said_rps for _, said_rps in told)
+    return sum(offered_rps for offered_rps, _ in told) / said if said else 1.0

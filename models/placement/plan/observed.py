@@ -86,7 +86,8 @@ class ObservedBlock(NamedTuple):
         record_s: core-seconds of a record beyond what every batch takes; None where the batches differ too little.
         sent_rps: records/s of each source and operator elsewhere that it reads, and of each of its own operators, as
             counted inside the query; None where nothing was.
-        come_rps: that come, with what waits (`arriving_rps`); None where it reads other queries', or nobody has told.
+        come_rps: that come, with what waits (`arriving_rps`); None where it reads other queries', nobody has told, or
+            nothing comes and no rate of its own was measured.
     """
 
     block: Block
@@ -115,7 +116,7 @@ def observe_block(
         topology: of the job.
         placement: of its operators.
         number: of the query.
-        batches: of it, in order; at least two give rates.
+        batches: of it, in order; of fewer than two it is known at most what comes, as where it hangs.
         factor: of the sources' rates, for the model's side.
         arrived: what came to it in the same seconds, in order: it counts where it reads sources alone.
     """
@@ -123,11 +124,13 @@ def observe_block(
     rates, place, runs = rates_of(topology, factor), block_of(blocks), runs_of(topology, blocks)
     read = [edge for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)]
     tails = {edge.tail for edge in read}
+    arrived = arrived if tails <= topology.sources.keys() else ()
     said, block = sum(rates.sent[name] for name in tails), placement.blocks[number]
     told = sum(runs[edge.head] * rates.sent[edge.tail] for edge in read)  # each branch reads its source anew
     times = told / said if said > 0 else 1.0
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
-        return ObservedBlock(block, said, None, None, None, len(batches))
+        come_rps = arriving_rps(arrived, topology.trigger_s, 0.0) or None  # where nothing comes it rests
+        return ObservedBlock(block, said, None, None, None, len(batches), come_rps=come_rps)
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
     rps = sum(one.batch_rows or 0 for one in since) / span_s / times
     cores = sum(one.run_s or 0.0 for one in since) / span_s
@@ -135,7 +138,7 @@ def observe_block(
     return ObservedBlock(
         block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
         None if record_s is None else record_s * times, _counted_rps(since, tails, block.operators, rps),
-        arriving_rps(arrived, topology.trigger_s, rps) if tails <= topology.sources.keys() else None,
+        arriving_rps(arrived, topology.trigger_s, rps),
     )  # fmt: skip
 
 
@@ -147,7 +150,7 @@ def arriving_rps(arrived: Sequence[ArrivedInterval], trigger_s: float, read_rps:
     Args:
         arrived: intervals in order.
         trigger_s: from trigger to trigger: what comes meanwhile does not wait.
-        read_rps: records/s that it reads: at most what it is able to, and some of it had waited.
+        read_rps: records/s that it reads: at most what it is able to, and some of it had waited; 0: not known.
     """
     span_s = sum(one.span_s for one in arrived)
     if span_s <= 0:
@@ -224,16 +227,3 @@ def slowest_path_s(topology: Topology, placement: Placement, observed: Sequence[
         before = [until[tail] for tail, head in links if head == number and tail not in (number, None)]
         until[number] = (one.latency_s or 0.0) + max(before, default=0.0)
     return max(until)
-
-
-def measured_factor(found: Sequence[ObservedBlock], sources: Sequence[str], reads: Sequence[Sequence[str]]) -> float:
-    """Return by how much more comes than is stated, by the queries that read sources alone; 1 where none was measured.
-
-    Args:
-        found: each query, as measured.
-        sources: names.
-        reads: of each query, the names of what it reads.
-    """
-    known = [one for one, names in zip(found, reads, strict=True) if {*names} <= {*sources} and one.rps is not None]
-    said = sum(one.said_rps for one in known)
-    return sum(one.offered_rps or 0.0 for one in known) / said if said else 1.0

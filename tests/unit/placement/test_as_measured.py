@@ -115,6 +115,14 @@ def test_of_a_query_that_reads_sources_what_comes_counts_not_what_it_managed_to_
     assert rates_of(as_measured(ADVERTS, TWO, [none, seen(2.0, block=SECOND, said=198.0)])).sent["project"] == 0
 
 
+def test_what_a_query_that_hangs_has_read_of_what_comes_tells_nothing_of_those_after_it():
+    hangs = ObservedBlock(FIRST, 600.0, None, None, None, 1, come_rps=1_800.0)
+    later = seen(5.0, block=SECOND, said=198.0)  # what it got before that
+    rates = rates_of(as_measured(ADVERTS, TWO, [hangs, later]))
+    assert rates.sent["events"] == pytest.approx(1_800) and rates.sent["project"] == pytest.approx(0.33 * 1_800)
+    assert plan.offered_loads(ADVERTS, TWO, [hangs, later]) == pytest.approx([0, 1 / 3])
+
+
 def test_the_load_of_a_query_that_cannot_keep_up_is_above_one_and_what_it_holds_back_is_the_next_one_s_load():
     full, later = seen(860.0)._replace(come_rps=1_200.0), seen(0.33 * 860, block=SECOND, said=198.0)
     first, second = plan.offered_loads(ADVERTS, TWO, [full, later])

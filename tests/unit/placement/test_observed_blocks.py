@@ -69,6 +69,16 @@ def test_a_backlog_of_hours_counts_for_half_of_what_comes_or_is_read():
     assert arriving_rps([hours._replace(arrival_rps=0.0)], 1.0, 860.0) == 430  # nothing comes, and it still works
 
 
+def test_what_comes_is_known_also_of_a_query_that_did_no_two_batches():
+    arrived = [ArrivedInterval(100.0, 10.0, 1_800.0, 600_000)]
+    hangs = observe_block(ADVERTS, TWO, 0, [batch(100.0, 900)], arrived=arrived)
+    assert (hangs.rps, hangs.cores, hangs.latency_s, hangs.batches) == (None, None, None, 1)
+    assert hangs.come_rps == hangs.offered_rps == 1.5 * 1_800
+    assert observe_block(ADVERTS, TWO, 1, [], arrived=arrived).offered_rps is None
+    rests = observe_block(ADVERTS, TWO, 0, [], arrived=[ArrivedInterval(100.0, 10.0, 0.0, 0)])
+    assert rests.offered_rps is None  # as stated: nothing is known of its work
+
+
 def test_operators_inside_a_query_have_the_rates_at_which_it_counts_their_rows():
     batches = [
         batch(100.0, 0),

@@ -14,8 +14,9 @@ from configs.settings import ROOT
 from configs.settings import load as load_settings
 from configs.topology import load_topology
 from models.placement.plan.applications import applications_of
+from models.placement.plan.as_measured import measured_factor
 from models.placement.plan.measured import Block, Placement
-from models.placement.plan.observed import ObservedBlock, measured_factor
+from models.placement.plan.observed import ObservedBlock
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import PlannedLoad
@@ -47,6 +48,8 @@ def test_the_load_is_what_comes_to_the_queries_that_read_sources_or_else_what_th
     assert measured_factor([unread, second], ["events"], [["events"], ["project"]]) == 1.0
     full = first._replace(come_rps=1_200.0)
     assert measured_factor([full, second], ["events"], [["events"], ["project"]]) == 2.0
+    hangs = unread._replace(come_rps=1_800.0)
+    assert measured_factor([hangs, second], ["events"], [["events"], ["project"]]) == 3.0
 
 
 @pytest.fixture
@@ -208,6 +211,17 @@ def test_where_nothing_was_measured_a_plan_says_so_and_nobody_is_asked(running):
     with closing(state.lock(folder.path / "stack")):  # held by who runs it, also while none of its drivers lives
         assert replan.plan({"topology": "adverts"})["sentence"].endswith(said)
     assert replan.plan({"topology": "adverts", "load": 1.0})["ask"]  # a person has stated the load
+
+
+def test_a_job_whose_query_hangs_is_planned_for_what_comes_and_somebody_is_asked(running, monkeypatch):
+    folder, _ = running
+    hangs = ObservedBlock(folder.wanted().blocks[0], 600.0, None, None, None, 1, come_rps=900.0)
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([hangs], None))
+    planned = replan.plan({"topology": "adverts"})
+    assert planned["ask"] and planned["known"] and planned["load"] == 1.5
+    assert "from 3 executors on east to 4 executors on west" in planned["sentence"]
+    page = Path(planned["page"]).read_text()
+    assert "Nothing was measured" not in planned["sentence"] and "900.0" in page and "path was not measured" in page
 
 
 @pytest.mark.usefixtures("running")
