@@ -33,18 +33,21 @@ def plan(
 
     Prints the cheapest plan that keeps the topology's target by the model, why each cut is where it is, and what else
     was looked at. With `--measured` it is for what was measured of the job of that name in the last ten minutes (or ten
-    triggers), which keeps its queries; else for what the file says now, also where the job was begun from another one.
+    triggers), as it was begun; else for what the file says now. Either keeps the queries of a job that was begun from
+    that file: which operators are one query is fixed then, and where others would be better the plan says so.
     Nothing is started without `--apply`: that begins the job and runs it, as `tidecast job up` does, and moves the
-    queries of one that was begun, or runs already, to where a plan of these queries has them: which operators are one
-    query is fixed then. With `--demo` alone a job is planned, run on two clusters of this computer, and planned anew
-    while its load rises: some five minutes, on services of its own; status 1 where it counts wrong.
+    queries of one that was begun, or runs already, to where the plan has them. With `--demo` alone a job is planned,
+    run on two clusters of this computer, and planned anew while its load rises: some five minutes, on services of its
+    own; status 1 where it counts wrong.
 
     Raises:
         typer.Exit: 1, as above.
         SettingsError: there is no such topology, or something in it is wrong; `--measured` of a job that was never
             begun (status 2).
-        UnplannedError: the clusters have no room for it; with `--apply`, the job was begun from an older file, nothing
-            was measured, or a cluster on which it is to run does not answer (status 2).
+        UnplannedError: the clusters have no room for it, or for the queries of the job that was begun from it; with
+            `--apply`, the job was begun from an older file, nothing was measured, or a cluster on which it is to run
+            does not answer (status 2).
+        JobFileError: a file of the job that was begun is damaged (status 2).
         BrokerError, StackError, ProcessError: with `--measured`, the broker does not answer; with `--apply`, it, a
             cluster or a query does not start (status 2).
     """
@@ -63,7 +66,7 @@ def plan(
         raise SettingsError("--measured plans for the load that was measured: leave --load away, or --measured.")
     file = topology_file(topology)
     with planned():
-        found = _planned_as_measured(file) if measured else _planned_as_stated(file, load, apply)
+        found = _planned_as_measured(file) if measured else _planned_as_stated(file, load)
     read, made = found.load.topology, found.plan
     print(*describe_plan(read, made), *(f"{note}." for note in found.notes), sep="\n")
     if page is not None:
@@ -88,8 +91,8 @@ def _planned_as_measured(file: Path) -> PlannedJob:
     return plan_job(settings, file, None)
 
 
-def _planned_as_stated(file: Path, load: float, apply: bool) -> PlannedJob:
-    """What a file says now, with the queries of the job that was begun from it where the plan is to be applied."""
+def _planned_as_stated(file: Path, load: float) -> PlannedJob:
+    """What a file says now, with the queries of the job that was begun from it."""
     from configs.topology import load_topology
     from models.placement.plan.choose import choose_placement
     from pipelines.placement.observed import PlannedLoad
@@ -99,7 +102,7 @@ def _planned_as_stated(file: Path, load: float, apply: bool) -> PlannedJob:
     read, folder = load_topology(file.stem, file.parent), job_folder(settings_from_options(), file.stem)
     began = folder.began()
     changed = began and folder.has_changed(file)
-    fixed = tuple(one.operators for one in folder.wanted().blocks) if apply and began and not changed else None
+    fixed = tuple(one.operators for one in folder.wanted().blocks) if began and not changed else None
     note = f"{file.name} has changed since the job {file.stem} was begun, which goes on as it was"
     made = choose_placement(read, load, fixed)
     return PlannedJob(PlannedLoad(read, load, load), made, False, [note] if changed else [])

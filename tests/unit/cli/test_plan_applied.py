@@ -74,10 +74,13 @@ def test_a_job_of_another_file_is_left_alone_and_one_of_other_queries_is_planned
     cut = tuple(replace(block, operators=part) for part in (block.operators[:2], block.operators[2:]))
     folder = begun_on("east", tmp_path, replace(planned, blocks=cut))
     capsys.readouterr()
+    plan("adverts")
+    looked = capsys.readouterr().out
     plan("adverts", apply=True)
     after = folder.wanted()
     assert [(one.operators, one.cluster) for one in after.blocks] == [(one.operators, "west") for one in cut]
     said = capsys.readouterr().out
+    assert said.startswith(looked) and "parse+views: west, 2 executors" in looked.replace(" + ", "+")
     assert "parse+views from 3 executors on east to 2 executors on west" in said and len(began) == 2
     assert "1.80 an hour, 1.8 s: better, but which operators are one query is fixed while the job runs" in said
     file = tmp_path / "adverts.yaml"
