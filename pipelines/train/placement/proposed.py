@@ -37,7 +37,7 @@ from pipelines.placement.scaled.contracts import contract_file
 from pipelines.registry.placements import PerformanceRegistry, PlacementRegistry
 from pipelines.stack.state import with_stack_addresses
 from pipelines.train.placement.performance import learn_performance
-from pipelines.train.placement.run import LSTM, TWIN, has_network, spaces_of, train_network, trained_for
+from pipelines.train.placement.run import LSTM, TWIN, champion_for, has_network, spaces_of, train_network, trained_for
 from pipelines.train.placement.trial import put_in_force, read_trial, trial_as_json, trial_from_json, write_trial
 
 NO, SHADOW = "no", "shadow"
@@ -209,7 +209,7 @@ def _look(
     (now, _), (space, load_now) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
     counts = space.counts(folder.wanted())
     steps = [minute.step for minute in observe_minutes(settings, folder, MINUTES)]
-    model = PlacementRegistry(settings).load(space.measure.topology.name, space)
+    model = champion_for(PlacementRegistry(settings), space)
     state, now_s = read_trial(folder), time.time()
     if space.placement(counts) is None:
         return Look(None, "the clusters have no room for what runs", True, state), space, load_now

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from datetime import UTC, datetime
 from typing import Any
 
 from configs.bounds import WEEK_S
@@ -16,7 +17,7 @@ from models.placement.performance.model import PerformanceModel
 from models.placement.plan.measured import Measure, Placement
 from models.placement.rates import rates_of
 from pipelines.figures.written import find_commit
-from pipelines.registry.artifacts import UnreadableError
+from pipelines.registry.artifacts import RegistryError, UnreadableError
 from pipelines.registry.placements import PlacementRegistry
 from pipelines.train.card import describe_making
 from pipelines.train.promotion import OVERTAKEN, overtaken
@@ -74,13 +75,32 @@ def has_network(
         champion = None  # it is for others
     if champion is not None and (env is None or registry.tags(name, champion).get("env") == env):
         return True
-    # Beside a champion one that lost is enough: both were judged in the twin, and else each run would train another.
-    since_ms = 1000 * (time.time() - WEEK_S)
-    return any(
-        one.tags.get("env") == (env or TWIN)
-        and _has_lost(registry, name, space, str(one.version), one.tags.get("verdict", ""))
-        for one in registry.versions(name)
-        if (one.creation_timestamp > since_ms if champion is None else int(one.version) > int(champion))
+    return _lost_s(registry, name, space, env or TWIN, champion) is not None
+
+
+def champion_for(registry: PlacementRegistry, space: QuerySpace) -> PlacementModel:
+    """Return the champion where it is for these queries.
+
+    Args:
+        registry: of placement networks.
+        space: placements of the queries.
+
+    Raises:
+        RegistryError: none is for them, and what a next run does about it; or MLflow does not answer.
+        OSError: a file cannot be downloaded or read.
+    """
+    name = space.measure.topology.name
+    network = _network(registry, name, space)
+    if network is not None:
+        return network
+    lost_s = _lost_s(registry, name, space, TWIN)
+    if lost_s is None:
+        return registry.load(name, space)  # refuses it, and says to train one
+    made, until = (f"{datetime.fromtimestamp(at, UTC):%-d %B %Y at %H:%M} UTC" for at in (lost_s, lost_s + WEEK_S))
+    lstm = "; a run with `env: lstm` trains one on the job's performance model, where that is trusted"
+    raise RegistryError(
+        f"{name}: none serves for these queries. One that was trained on {made} lost, so no other is trained until "
+        f"{until}. Till then the plan stands alone{lstm if _lost_s(registry, name, space, LSTM) is None else ''}."
     )
 
 
@@ -142,6 +162,24 @@ def train_network(
         verdict = {"version": version, "promoted": promoted, "reason": reason, "run": run.id}
         registry.write_verdict(name, run.id, verdict)
     return verdict
+
+
+def _lost_s(
+    registry: PlacementRegistry, name: str, space: QuerySpace, env: str, champion: str | None = None
+) -> float | None:  # fmt: skip
+    """When the newest network was made that lost, so that none is trained in `env`, epoch seconds; None: one is.
+
+    Beside a champion any later one is enough: both were judged in the twin, and else each run would train another.
+    """
+    since_ms = 1000 * (time.time() - WEEK_S)
+    made = (
+        float(one.creation_timestamp) / 1000
+        for one in registry.versions(name)
+        if one.tags.get("env") == env
+        and (one.creation_timestamp > since_ms if champion is None else int(one.version) > int(champion))
+        and _has_lost(registry, name, space, str(one.version), one.tags.get("verdict", ""))
+    )
+    return max(made, default=None)
 
 
 def _has_lost(registry: PlacementRegistry, name: str, space: QuerySpace, version: str, verdict: str) -> bool:

@@ -47,7 +47,10 @@ class Registered:
     def __init__(self, settings):
         del settings
 
-    def load(self, name, space):
+    def champion_version(self, name):
+        return "1"
+
+    def load(self, name, space, version=None):
         if len(space.blocks) != 1:
             raise RegistryError(f"{name} version 1: the network was trained for others")
         best = Proposal(np.array([[0, 3]]), PlacementOutcome(1.0, np.ones(1)), 0.9)
@@ -409,7 +412,7 @@ class Trained:
     def versions(self, name):
         return [self._made]
 
-    def load(self, name, space, version):
+    def load(self, name, space, version=None):
         if version is None or len(space.blocks) != 1:
             raise MismatchError(f"{name}: the network was trained for others")
         return "a network"
@@ -434,6 +437,31 @@ def test_one_that_lost_is_not_trained_again_within_a_week(ago_d, env, verdict, a
     others = Placement((Block(ALL[:2], "east", 1, 1.0, 1.0), Block(ALL[2:], "west", 2, 1.0, 1.0)), 2.2, 2.0, True)
     assert has_network(made, ADVERTS, one, asked) is is_enough
     assert not has_network(made, ADVERTS, others, asked)
+
+
+@pytest.mark.parametrize("champion", [None, "2"])
+def test_while_none_is_trained_for_one_that_lost_the_proposal_says_until_when_and_what_else_can_be_done(
+    job, monkeypatch, champion
+):
+    form, verdict = {"topology": "adverts", "network": "apply"}, "rejected: it comes to less"
+
+    def told(ago_d):
+        made = Trained(ago_d, "twin", verdict, champion)
+        monkeypatch.setattr(proposed, "PlacementRegistry", lambda settings: made)
+        planned = replan.plan(form)
+        said = proposed.propose(form, planned)
+        assert {**planned, "told": said["told"]} == said
+        return said["told"], made.versions("adverts")
+
+    said, twin = told(6.9)
+    begin, end = (datetime.fromtimestamp(twin[0].creation_timestamp / 1000 + 86_400 * days, UTC) for days in (0, 7))
+    made, until = (f"{at:%-d %B %Y at %H:%M} UTC" for at in (begin, end))
+    assert f"One that was trained on {made} lost, so no other is trained until {until}." in said
+    assert "a run with `env: lstm` trains one" in said and "DAG" not in said
+    assert "No network proposes anything: adverts: the network was trained for others" in told(7.1)[0]
+    lstm = Trained(1.0, "lstm", verdict, champion).versions("adverts")
+    monkeypatch.setattr(Trained, "versions", lambda *_: [*twin, *lstm])
+    assert "Till then the plan stands alone." in told(6.9)[0]
 
 
 def test_it_is_trained_for_the_work_that_was_measured_at_the_stated_rates_or_higher_ones(job, monkeypatch):
