@@ -105,9 +105,13 @@ class _Seen(NamedTuple):
     arrived: Sequence[ArrivedInterval]
 
     def within(self, low_s: float, high_s: float) -> _Seen:
-        """Return what ended between two moments, epoch seconds."""
+        """Return what ended between two moments, epoch seconds.
+
+        Of an interval the part after the first one counts: after an outage of the broker one spans it.
+        """
         batches = [one for one in self.batches if low_s <= one.wall_time < high_s]
-        return _Seen(batches, [one for one in self.arrived if low_s <= one.wall_time < high_s])
+        arrived = [one for one in self.arrived if low_s <= one.wall_time < high_s]
+        return _Seen(batches, [one._replace(span_s=min(one.span_s, one.wall_time - low_s)) for one in arrived])
 
 
 class MeasuredMinute(NamedTuple):
@@ -217,9 +221,6 @@ def _seen(settings: Settings, folder: JobFolder, since_s: float) -> list[_Seen]:
                 if said.kind == "batch":
                     batches[said.job].append(said)
                 elif said.arrival_rps is not None and said.executors is not None:  # else it is history that was sent
-                    # After an outage of the broker one interval spans it.
-                    span_s = min(said.span_s / said.time_scale, said.wall_time - since_s)
-                    arrived[said.job].append(
-                        ArrivedInterval(said.wall_time, span_s, said.arrival_rps, said.lag_records)
-                    )
-    return [_Seen(list(batches[name]), list(arrived[name])) for name in names]
+                    span_s, lag = said.span_s / said.time_scale, said.lag_records
+                    arrived[said.job].append(ArrivedInterval(said.wall_time, span_s, said.arrival_rps, lag))
+    return [_Seen(list(batches[name]), list(arrived[name])).within(since_s, math.inf) for name in names]

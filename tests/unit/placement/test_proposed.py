@@ -541,6 +541,25 @@ def test_a_minute_s_load_is_by_the_records_that_came_in_it_not_by_those_that_wer
     assert (first.step.load, second.step.load) == pytest.approx((900 / 600, 900 / 600))
 
 
+def test_of_an_outage_that_is_told_as_one_interval_a_minute_has_the_part_that_lies_in_it(job, monkeypatch):
+    _, _, now = job
+    monkeypatch.setattr(observed, "time", clock_with(time=lambda: now.s))
+
+    def told(kind, ago_s, span_s, **more):
+        at = now.s - ago_s
+        sample = MetricSample(job="adverts.parse", time=at - span_s, wall_time=at, span_s=span_s, kind=kind, **more)
+        return SimpleNamespace(timestamp=at, key="adverts.parse", value=encode(sample))
+
+    late = {"latency_p50_s": 3.0, "latency_p95_s": 3.0, "latency_max_s": 3.0}
+    said = [told("batch", ago_s, 10.0, batch_rows=9_000, run_s=20.0, **late) for ago_s in range(118, 0, -10)]
+    came = {"lag_records": 0, "executors": 2}
+    said += [told("interval", 58, 8 * 3_600.0, arrival_rps=0.0, **came)]  # up to two seconds after the minute has begun
+    said += [told("interval", ago_s, 10.0, arrival_rps=900.0, **came) for ago_s in range(48, 0, -10)]
+    monkeypatch.setattr(observed, "Follower", FollowedTopic(sorted(said, key=lambda one: one.timestamp)))
+    _, second = observed.observe_minutes(SimpleNamespace(kafka=None), job[0], 2)
+    assert second.rps == pytest.approx(900 * 50 / 52)
+
+
 @pytest.mark.parametrize("trigger_s", [60, 600])
 def test_steps_of_a_job_with_long_triggers_are_three_triggers(tmp_path, monkeypatch, trigger_s):
     now_s, folder, file = 1e6, JobFolder(tmp_path / "jobs" / "adverts"), tmp_path / "adverts.yaml"
