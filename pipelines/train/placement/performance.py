@@ -52,19 +52,19 @@ _WHOSE = {
 }  # fmt: skip
 FORGOTTEN = 1.1
 """Times the errors on other placements, in the twin, of before a model was tuned, beyond which it is refused."""
-TUNED_AT, TRUSTED, UNEVEN = "tuned_at", "trusted", "uneven"
+TUNED_AT, TRUSTED, UNEVEN_TIMES = "tuned_at", "trusted", "uneven_times"
 """Tags of a version."""
 
 
 class Tuned(NamedTuple):
     """When a model was tuned, epoch seconds, and whether it was trusted before that.
 
-    `uneven`: its `uneven_error` in the twin as it was trained there; None: an earlier release has not kept it.
+    `uneven_times`: its `uneven_error` in the twin, as a multiple of that before it was tuned at all.
     """
 
     at_s: float
     trusted: bool
-    uneven: float | None
+    uneven_times: float
 
 
 class LearnedPerformance(NamedTuple):
@@ -116,8 +116,9 @@ def learn_performance(
             train, stop = parts_to_tune(seen)
             older, _, test = _twin_parts(space)
             better = fine_tune(model, with_older(train, older, seed=0), stop, seed=0)
-            uneven = model.uneven_error(test) if tuned is None or tuned.uneven is None else tuned.uneven
-            times = better.uneven_error(test) / uneven
+            # Each tuning is judged in the twin of its day: the rates and the work there are those measured then.
+            before = 1.0 if tuned is None else tuned.uneven_times
+            times = before * better.uneven_error(test) / model.uneven_error(test)
             found = {**_errors("model", better.error(stop)), **_errors("before", model.error(stop)),
                      **_rivals(train, stop), "model_uneven": times}  # fmt: skip
             run.metrics(found)
@@ -128,7 +129,7 @@ def learn_performance(
                 how = f"tuned to what {len(seen.label)} minutes of the running job came to"
                 where = f"newest {len(stop.label)} of them, where it also stopped"
                 errors_told = f"{_errors_told(where, found)} Tuned so, {told}."
-                _register(registry, run, better, space, how, errors_told, Tuned(time.time(), trusted, uneven))
+                _register(registry, run, better, space, how, errors_told, Tuned(time.time(), trusted, times))
                 model = better
     return LearnedPerformance(model, trusted)
 
@@ -202,7 +203,8 @@ def _last_tuned(registry: PerformanceRegistry, name: str) -> Tuned | None:
     tags = {} if champion is None else registry.tags(name, champion)
     if TUNED_AT not in tags:
         return None
-    return Tuned(float(tags[TUNED_AT]), tags[TRUSTED] == "True", float(tags[UNEVEN]) if UNEVEN in tags else None)
+    uneven_times = float(tags.get(UNEVEN_TIMES, 1.0))  # an earlier release has not kept it
+    return Tuned(float(tags[TUNED_AT]), tags[TRUSTED] == "True", uneven_times)
 
 
 def _register(
@@ -221,7 +223,7 @@ def _register(
     )  # fmt: skip
     tags = {}
     if tuned is not None:
-        tags = {TUNED_AT: f"{tuned.at_s:.0f}", TRUSTED: str(tuned.trusted), UNEVEN: f"{tuned.uneven!r}"}
+        tags = {TUNED_AT: f"{tuned.at_s:.0f}", TRUSTED: str(tuned.trusted), UNEVEN_TIMES: f"{tuned.uneven_times!r}"}
     version = registry.register(run, name, model, space, card, tags)
     run.tags({"challenger": version, "outcome": f"promoted: {how}"})
     registry.set_champion(name, version)
