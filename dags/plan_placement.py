@@ -1,10 +1,11 @@
 """Plan anew on which cluster each query of a job runs, and with how many executors, for its present load.
 
-Runs every morning for all jobs that were begun (`tidecast job up`), each in a run of its own: one that fails, or waits
-for an answer, holds up no other. Or runs by hand, with a form, for any topology. Where no job was begun it is skipped.
-A running job is planned for the records/s and the work per record that its agents measured in the last ten minutes. Any
-other job, and one without measurements, is planned for the rates that its topology states. The plan's page is written
-to `var/plans`, over that of an earlier run; page and question say when the plan was made.
+Runs every morning for all jobs that were begun (`tidecast job up`) from a file in the folder of topologies, each in a
+run of its own: one that fails, or waits for an answer, holds up no other. Or runs by hand, with a form, for any
+topology there. Where no job was begun it is skipped. A running job is planned for the records/s and the work per record
+that its agents measured in the last ten minutes. Any other job, and one without measurements, is planned for the rates
+that its topology states. The plan's page is written to `var/plans`, over that of an earlier run; page and question say
+when the plan was made.
 
 If the plan of a job with measurements, or with a load given in the form, differs from what runs, a person is asked
 under "Required actions"; with approval the queries are moved while they run. No answer within twelve hours is a no. The
