@@ -100,7 +100,7 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
         load_factor: of the stated rates; None: of one that was begun as measured, else 1.
 
     Raises:
-        PlanError: the clusters have no room.
+        PlanError: the clusters have no room, for what comes alone neither.
         SettingsError, BrokerError: no such topology; the broker does not answer.
     """
     folder, name = job_folder(settings, file.stem), file.stem
@@ -109,10 +109,18 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
         load_now = loaded(settings, folder, load_factor)
     else:
         load_now = PlannedLoad(load_topology(name, file.parent), load_factor or 1.0, load_factor or 1.0)
+    measured = was is not None and load_now.known and not load_factor
+    fixed = tuple(one.operators for one in was.blocks) if was else None
+    notes = [planned_when(load_now.topology, measured)]
+    try:
+        made = choose_placement(load_now.topology, load_now.factor, fixed)
+    except PlanError:
+        if not measured or all(one.come_rps == one.arrival_rps for one in load_now.observed):
+            raise
+        load_now = loaded(settings, folder, None, waits=False)
+        made = choose_placement(load_now.topology, load_now.factor, fixed)
+        notes.append("There is no room to work off what waits, too: planned for what comes alone")
     topology, factor, _, known, *_ = load_now
-    measured = was is not None and known and not load_factor
-    made = choose_placement(topology, factor, tuple(one.operators for one in was.blocks) if was else None)
-    notes = [planned_when(topology, measured)]
     if not known:
         notes.append(f"Nothing was measured in the last {_minutes(topology)}: planned for the stated rates")
     if was and not measured and not state.is_reserved(folder.path / "stack"):
@@ -124,7 +132,7 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
         notes.append(f"{what}, but which operators are one query is fixed while the job runs")
     if not was:
         return PlannedJob(load_now, made, measured, notes)
-    placement = _beside_autoscaler(folder, topology, factor, was, made.placement)
+    placement = _beside_autoscaler(folder, load_now, was, made.placement)
     if placement != made.placement:
         notes.append(SCALED)
         followed_s = followed_quantile_s(Measure(topology, rates_of(topology, factor)), placement)
@@ -174,9 +182,7 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
 
 
 def want_plan(settings: Settings, folder: JobFolder, load_now: PlannedLoad, made: Placement) -> str:
-    """Want the queries of a job that was begun where a plan puts them, and return what that changes.
-
-    Whoever runs the job moves them; one that does not run begins so.
+    """Want the queries of a job that was begun, runs it or not, where a plan puts them; returns what that changes.
 
     Args:
         settings: with the folder of the contracts.
@@ -189,7 +195,7 @@ def want_plan(settings: Settings, folder: JobFolder, load_now: PlannedLoad, made
         PlanError, SettingsError: a cluster to which queries would go is away, or one would be scaled no more.
     """
     before, (topology, factor, told, *_) = folder.wanted(), load_now
-    found, made = made, _beside_autoscaler(folder, topology, factor, before, made)
+    found, made = made, _beside_autoscaler(folder, load_now, before, made)
     sentence, able = compare(topology, before, made, told)
     if found != made:
         sentence += f". {SCALED}"
@@ -200,20 +206,19 @@ def want_plan(settings: Settings, folder: JobFolder, load_now: PlannedLoad, made
     return sentence
 
 
-def _beside_autoscaler(
-    folder: JobFolder, topology: Topology, factor: float, was: Placement, made: Placement
-) -> Placement:  # fmt: skip
+def _beside_autoscaler(folder: JobFolder, load_now: PlannedLoad, was: Placement, made: Placement) -> Placement:
     """A plan without other executors of the queries that the autoscaler scales where they run now."""
+    topology, factor, *_ = load_now
     epochs = {block.operators: folder.newest(block.name) for block in applications_of(topology, was)}
     scaled = {operators for operators, epoch in epochs.items() if epoch is not None and epoch.is_scaled()}
     return keep_executors(Measure(topology, rates_of(topology, factor)), made, was, scaled)
 
 
-def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> PlannedLoad:
+def loaded(settings: Settings, folder: JobFolder, load_factor: float | None, waits: bool = True) -> PlannedLoad:
     """Return for what a running job is planned.
 
-    Where no factor is given its queries are as they were measured, and the factor is 1; where none was, all is as
-    stated.
+    Where no factor is given its queries are as they were measured, with what `waits` for them or without it, and the
+    factor is 1; where none was, all is as stated.
 
     Raises:
         SettingsError, BrokerError: no job was begun there; the broker does not answer.
@@ -223,6 +228,7 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> 
         unseen = [observe_block(topology, placement, at, []) for at in range(len(placement.blocks))]
         return PlannedLoad(topology, load_factor, load_factor, observed=unseen)
     found, path_s = observe_job(settings, folder, span_of(topology))
+    found = found if waits else [one._replace(come_rps=one.arrival_rps) for one in found]
     if all(one.offered_rps is None for one in found):
         return PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)
     measured = as_measured(topology, placement, found, observe_trips(folder), observe_record_bytes(settings, folder))
@@ -232,8 +238,7 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None) -> 
 
 def as_json(made: Placement) -> dict[str, Any]:
     """Return a placement as it is after a way through JSON, which knows no tuples."""
-    told: dict[str, Any] = json.loads(json.dumps(asdict(made)))
-    return told
+    return dict(json.loads(json.dumps(asdict(made))))
 
 
 def _instead_of(was: dict[str, Any], made: Placement, job: str, now: Placement) -> Placement:

@@ -88,6 +88,7 @@ class ObservedBlock(NamedTuple):
             counted inside the query; None where nothing was.
         come_rps: that come, with what waits (`arriving_rps`); None where it reads other queries', nobody has told, or
             nothing comes and no rate of its own was measured.
+        arrival_rps: that come, without what waits; None as `come_rps`.
     """
 
     block: Block
@@ -99,6 +100,7 @@ class ObservedBlock(NamedTuple):
     record_s: float | None = None
     sent_rps: Mapping[str, float] | None = None
     come_rps: float | None = None
+    arrival_rps: float | None = None
 
     @property
     def offered_rps(self) -> float | None:
@@ -130,7 +132,8 @@ def observe_block(
     times = told / said if said > 0 else 1.0
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
         come_rps = arriving_rps(arrived, topology.trigger_s, 0.0) or None  # where nothing comes it rests
-        return ObservedBlock(block, said, None, None, None, len(batches), come_rps=come_rps)
+        arrival_rps = mean_rps(arrived) or None
+        return ObservedBlock(block, said, None, None, None, len(batches), come_rps=come_rps, arrival_rps=arrival_rps)
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
     rps = sum(one.batch_rows or 0 for one in since) / span_s / times
     cores = sum(one.run_s or 0.0 for one in since) / span_s
@@ -138,7 +141,7 @@ def observe_block(
     return ObservedBlock(
         block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
         None if record_s is None else record_s * times, _counted_rps(since, tails, block.operators, rps),
-        arriving_rps(arrived, topology.trigger_s, rps),
+        arriving_rps(arrived, topology.trigger_s, rps), mean_rps(arrived),
     )  # fmt: skip
 
 
@@ -152,13 +155,18 @@ def arriving_rps(arrived: Sequence[ArrivedInterval], trigger_s: float, read_rps:
         trigger_s: from trigger to trigger: what comes meanwhile does not wait.
         read_rps: records/s that it reads: at most what it is able to, and some of it had waited; 0: not known.
     """
-    span_s = sum(one.span_s for one in arrived)
-    if span_s <= 0:
+    rps = mean_rps(arrived)
+    if rps is None:
         return None
-    rps = sum(one.arrival_rps * one.span_s for one in arrived) / span_s
     lag = next((one.lag_records for one in reversed(arrived) if one.lag_records is not None), 0)
     waits_rps = float(backlog(rps, lag, trigger_s)) / max(CATCH_UP_S, CATCH_UP * trigger_s)
     return rps + min(waits_rps, WAITS_MOST * max(rps, read_rps))
+
+
+def mean_rps(arrived: Sequence[ArrivedInterval]) -> float | None:
+    """Return the records/s that come in some intervals; None where there are none."""
+    span_s = sum(one.span_s for one in arrived)
+    return sum(one.arrival_rps * one.span_s for one in arrived) / span_s if span_s > 0 else None
 
 
 def _counted_rps(

@@ -44,7 +44,7 @@ def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
     assert (found.said_rps, found.rps, found.cores, found.batches) == (600, 500, 0.75, 2)
     assert found.latency_s == 1.0 and found.block is TWO.blocks[0]
     assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (
-        pytest.approx(396.0), None, None, None, 0, None, None, None,
+        pytest.approx(396.0), None, None, None, 0, None, None, None, None,
     )  # fmt: skip
 
 
@@ -53,6 +53,7 @@ def test_what_comes_is_told_of_a_query_that_reads_sources_alone_with_what_waits_
     arrived = [ArrivedInterval(101.0, 1.0, 1_200.0, 900), ArrivedInterval(104.0, 3.0, 800.0, 31_350)]
     found = observe_block(ADVERTS, TWO, 0, batches, arrived=arrived)
     assert (found.rps, found.come_rps, found.offered_rps) == (500, 900 + (31_350 - 1.5 * 900) / 300, 1_000)
+    assert found.arrival_rps == 900
     unheard = ArrivedInterval(105.0, 1.0, 900.0, None)  # of a query that has just begun again
     assert observe_block(ADVERTS, TWO, 0, batches, arrived=[*arrived, unheard]).come_rps == 1_000
     later = observe_block(ADVERTS, TWO, 1, batches, arrived=arrived)  # its topics hold marks of transactions
@@ -73,7 +74,7 @@ def test_what_comes_is_known_also_of_a_query_that_did_no_two_batches():
     arrived = [ArrivedInterval(100.0, 10.0, 1_800.0, 600_000)]
     hangs = observe_block(ADVERTS, TWO, 0, [batch(100.0, 900)], arrived=arrived)
     assert (hangs.rps, hangs.cores, hangs.latency_s, hangs.batches) == (None, None, None, 1)
-    assert hangs.come_rps == hangs.offered_rps == 1.5 * 1_800
+    assert hangs.come_rps == hangs.offered_rps == 1.5 * 1_800 and hangs.arrival_rps == 1_800
     assert observe_block(ADVERTS, TWO, 1, [], arrived=arrived).offered_rps is None
     rests = observe_block(ADVERTS, TWO, 0, [], arrived=[ArrivedInterval(100.0, 10.0, 0.0, 0)])
     assert rests.offered_rps is None  # as stated: nothing is known of its work

@@ -224,6 +224,20 @@ def test_a_job_whose_query_hangs_is_planned_for_what_comes_and_somebody_is_asked
     assert "Nothing was measured" not in planned["sentence"] and "900.0" in page and "path was not measured" in page
 
 
+def test_where_there_is_no_room_for_what_waits_too_it_is_planned_for_what_comes(running, monkeypatch):
+    folder, _ = running
+    behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 9, come_rps=1_200.0, arrival_rps=900.0)
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind], 9.0))
+    planned = replan.plan({"topology": "adverts"})
+    said = "There is no room to work off what waits, too: planned for what comes alone"
+    assert said in planned["sentence"] and said in Path(planned["page"]).read_text()
+    assert planned["ask"] and planned["load"] == 1.5
+    assert "from 3 executors on east to 4 executors on west" in planned["sentence"]
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind._replace(arrival_rps=1_200.0)], 9.0))
+    with pytest.raises(replan.ReplanError, match="have no room"):
+        replan.plan({"topology": "adverts"})
+
+
 @pytest.mark.usefixtures("running")
 def test_what_is_approved_is_not_applied_where_a_cluster_is_away_by_then(tmp_path):
     planned = replan.plan({"topology": "adverts"})
