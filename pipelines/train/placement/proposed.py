@@ -87,7 +87,7 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
     if form.get("network", SHADOW) == NO or not folder.began() or _is_scaled(settings, folder):
         return None
     registry, placement = PlacementRegistry(settings), folder.wanted()
-    topology = trained_for(folder.topology(), replan.loaded(settings, folder, None).topology)
+    topology = trained_for(folder.topology(), replan.loaded(settings, folder, None, waits=False).topology)
     performance, env = None, None
     if form.get("env", TWIN) == LSTM:
         performance = _performance(settings, folder, spaces_of(topology, placement)[0])

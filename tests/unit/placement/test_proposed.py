@@ -475,6 +475,10 @@ def test_it_is_trained_for_the_work_that_was_measured_at_the_stated_rates_or_hig
     assert [one.sources["events"].rps for one in trained] == pytest.approx([900, 600, 600])
     loads = [Measure(one, rates_of(one)).wiring((ALL,)).loads[0] for one in (*trained, ADVERTS)]
     assert loads[:2] == pytest.approx([0.004 * 900, 0.004 * 600]) and loads[2] == loads[3]
+    waiting = ObservedBlock(block, 600.0, 860.0, 2.4, 1.0, 9, 0.004, come_rps=1_350.0, arrival_rps=900.0)
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([waiting], 1.0))
+    proposed.learn({"topology": "adverts"})
+    assert trained.pop().sources["events"].rps == pytest.approx(900)  # it serves on when that is worked off
     monkeypatch.setattr(replan, "observe_job", lambda *_: ([seen[0]._replace(rps=900.0, record_s=0.004)], 1.0))
     monkeypatch.setattr(proposed, "PerformanceRegistry", lambda settings: settings)
     lstm = SimpleNamespace(model="lstm", trusted=True)
