@@ -22,6 +22,10 @@ class RangeError(CorrectableError, ValueError):
     """The range cannot be read again; the message says what can."""
 
 
+class NotHeldError(RangeError):
+    """The topic does not give the range, or not all of it any more: a table of its records may."""
+
+
 class TimeRange(NamedTuple):
     """A range of time of which the records are to be found; wall time, epoch seconds.
 
@@ -50,11 +54,11 @@ class TimeRange(NamedTuple):
 
     def told(self, wall: float) -> str:
         """Format a moment of wall time as a person gives it: job time, ISO 8601 in UTC, whole seconds."""
-        return _stamp(self.clock.at(wall))
+        return told_moment(self.clock.at(wall))
 
     def told_after(self, wall: float) -> str:
         """Format likewise the first whole second after it."""
-        return _stamp(math.floor(self.clock.at(wall)) + 1)
+        return told_moment(math.floor(self.clock.at(wall)) + 1)
 
 
 def check_moments(asked: TimeRange) -> None:
@@ -125,5 +129,6 @@ def why_emptied(asked: TimeRange, emptied: Sequence[TopicPartition], kept_s: flo
     return f"{may}: its retention.ms keeps them for {kept_s:,.0f} s. {instead} the range {FROM_TABLE}"
 
 
-def _stamp(time_s: float) -> str:
+def told_moment(time_s: float) -> str:
+    """Format a moment of the job's own time, epoch seconds: ISO 8601 in UTC, whole seconds."""
     return datetime.fromtimestamp(time_s, UTC).isoformat(timespec="seconds").replace("+00:00", "Z")

@@ -18,11 +18,12 @@ from models.backfill.live.ordered import JobNow, earliest_s, overlapping, plan_o
 from models.backfill.live.task_target import task_target_s
 from models.backfill.plan import BackfillPlan, DeadlineError
 from models.backfill.text import apart_sentence, plan_sentence, refusal_sentence
+from pipelines.backfill.asked import NotHeldError
 from pipelines.backfill.further import reaching
 from pipelines.backfill.lateness import read_lateness
 from pipelines.backfill.orders import OrderError, change_order, read_orders
 from pipelines.backfill.stated import read_stated, zone_of
-from pipelines.backfill.tables import find_range
+from pipelines.backfill.tables import find_range, table_for
 from pipelines.backfill.watch import read_now
 from pipelines.kafka.clocks import read_clock
 from tidecast.control import WALL
@@ -107,7 +108,10 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     lateness = read_lateness(settings.kafka, asked.job, clock)
     span = lateness.range_of(since, until, asked.late_s, time.time())
     topics = list(dict.fromkeys(asked.topics)) or [settings.kafka.topic("events")]
-    found = find_range(settings.kafka, topics, span, table)
+    try:
+        found = find_range(settings.kafka, topics, span, table)
+    except NotHeldError as error:
+        raise NotHeldError(f"{error}{table_for(read_orders(settings.kafka, asked.job), topics, moments[0])}") from None
     days = [name_moment(moment, zone) for moment in moments]
     name = asked.name or "-".join(filter(None, [*days, asked.mark]))
     known = read_orders(settings.kafka, asked.job)

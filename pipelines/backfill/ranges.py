@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 from kafka import TopicPartition
 
 from configs.sections import Kafka
-from pipelines.backfill.asked import FROM_TABLE, RangeError, TimeRange, check_moments, why_cut, why_emptied
+from pipelines.backfill.asked import (
+    FROM_TABLE,
+    NotHeldError,
+    RangeError,
+    TimeRange,
+    check_moments,
+    why_cut,
+    why_emptied,
+)
 from pipelines.kafka.connection import answered, connect_client
 from pipelines.kafka.topics import retention_s
 from tidecast.connection.transport import consumer
@@ -56,7 +64,7 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange, may_be_empty: bool 
     with closing(connect_client(consumer, kafka)) as reader, answered(kafka):
         numbers = sorted(reader.partitions_for_topic(topic) or ())
         if not numbers:
-            raise RangeError(f"topic {topic!r} is not on the broker: there is nothing to read again")
+            raise NotHeldError(f"topic {topic!r} is not on the broker: there is nothing to read again")
         places = [TopicPartition(topic, number) for number in numbers]
         kept, ended = reader.beginning_offsets(places), reader.end_offsets(places)
         starts = offsets_at(reader, asked.begin, ended)
@@ -65,9 +73,9 @@ def find_offsets(kafka: Kafka, topic: str, asked: TimeRange, may_be_empty: bool 
         if cut := [place for place in places if 0 < kept[place] == starts[place]]:
             left = {place: (kept[place], ended[place]) for place in cut if kept[place] < ended[place]}
             if stamps := first_stamps(reader, left):
-                raise RangeError(why_cut(asked, stamps))
+                raise NotHeldError(why_cut(asked, stamps))
             if why := why_emptied(asked, cut, retention_s(kafka, topic)):
-                raise RangeError(why)
+                raise NotHeldError(why)
     found = OffsetRange(_by_topic(starts), _by_topic(ends))
     if not found.records and not may_be_empty:
         raise RangeError(
@@ -139,7 +147,7 @@ def _past_strays(
 def _refuse_fast_clock(waits: Iterable[TopicPartition]) -> None:
     """Refuse partitions whose records of the range go on behind later ones for longer than it is worth to read."""
     place = min(waits)
-    raise RangeError(
+    raise NotHeldError(
         f"topic {place.topic!r}, partition {place.partition}: records of the range are among others that a clock "
         f"which runs fast stamped behind it, for more than {STRAYS_S:g} s of reading. Give a --to of before it ran "
         f"fast, or read the range {FROM_TABLE}"

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import os
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from configs.sections import Kafka
-from pipelines.backfill.asked import RangeError, TimeRange, check_moments
+from pipelines.backfill.asked import RangeError, TimeRange, check_moments, told_moment
 from pipelines.backfill.held import CopiedPartition, HeldTopic, check_copied
 from pipelines.backfill.ranges import OffsetRange, find_offsets
+from tidecast.orders import ReplayOrder
 from tidecast.replay.table import RecordTableError, read_table
 
 if TYPE_CHECKING:
@@ -114,3 +116,32 @@ def find_in_table(
     starts = quiet | {str(row["partition"]): int(row["begin"]) for row in found}
     ends = quiet | {str(row["partition"]): int(row["end"]) + 1 for row in found}
     return OffsetRange({name: starts}, {name: ends})
+
+
+def table_for(orders: Mapping[str, ReplayOrder], topics: Collection[str], begin: float) -> str:
+    """Say which table held a job's topics when an earlier range was ordered from it; "" where none is known and there.
+
+    Of several it is the one whose range began nearest to this one. It is not opened, which takes Spark: whether it
+    holds this range, too, is found once that is ordered from it.
+
+    Args:
+        orders: of the job, by id.
+        topics: whole names of what is to be read, all of which the table has.
+        begin: of the range, the job's own time, epoch seconds.
+    """
+    known = [
+        (abs(one.begin_ms / 1000 - begin), one.id, one.table, one.begin_ms / 1000, one.end_ms / 1000)
+        for one in orders.values()
+        if one.table
+        and one.begin_ms is not None
+        and one.end_ms is not None
+        and {*topics} <= {*one.starts}
+        and os.path.isdir(one.table)
+    ]
+    if not known:
+        return ""
+    _, name, table, since, until = min(known)
+    return (
+        f". Table {table} held {told_moment(since)} to {told_moment(until)} when replay {name!r} of this job was "
+        f"ordered, and was not opened now: order the range with --table {table}"
+    )

@@ -11,15 +11,19 @@ from configs.settings import load
 from models.backfill.deadline import name_moment, read_moment
 from models.backfill.given import BackfillPlanError
 from pipelines.backfill import ordering
+from pipelines.backfill.asked import NotHeldError, RangeError
 from pipelines.backfill.further import forecast_further, reaching
 from pipelines.backfill.lateness import Lateness
 from pipelines.backfill.orders import OrderError
 from pipelines.backfill.ranges import OffsetRange
+from pipelines.backfill.tables import table_for
 from tests.fakes.planned_job import NOW, STEP_S, live_rps, moment, order, plan_at
 from tidecast.control import WALL, Clock
 
 ZONE = "UTC"
 """It is 22:13:20 there."""
+TEN = 1_699_956_000
+"""10:00 UTC of that day."""
 
 
 def test_a_plan_is_told_in_the_words_of_the_job_clock():
@@ -102,6 +106,51 @@ def test_a_range_and_a_deadline_are_in_the_zone_of_the_jobs_contract_and_else_of
     planned = ordering.plan_by(load(), made, by, 0.9)
     assert planned.order.by == NOW + 91 * 60 + 40
     assert planned.sentence.endswith(f"; times of {stated or 'Asia/Tokyo'}"), planned.sentence
+
+
+def from_table(name, table, days, *topics):
+    """An order of the hour from 10:00 UTC so many days ago, of a table of these topics; it is over."""
+    begin = TEN - 86_400 * days
+    starts, ends = ({topic: {"0": at} for topic in topics} for at in (0, 9))
+    return order(
+        name, wanted="done", starts=starts, ends=ends, table=str(table), begin_ms=begin * 1000,
+        end_ms=(begin + 3600) * 1000,
+    )  # fmt: skip
+
+
+def test_the_table_is_known_from_which_an_earlier_order_read_all_that_is_to_be_read_and_that_is_still_there(tmp_path):
+    far, near, gone = tmp_path / "far", tmp_path / "near", tmp_path / "gone"
+    far.mkdir()
+    near.mkdir()
+    orders = [
+        order("topic"), from_table("january", far, 30, "sales"), from_table("fix", near, 2, "sales", "refunds"),
+        from_table("lost", gone, 1, "sales"), from_table("others", far, 0, "visits"),
+    ]  # fmt: skip
+    known = {one.id: one for one in orders}
+    of_near = (
+        f". Table {near} held 2023-11-12T10:00:00Z to 2023-11-12T11:00:00Z when replay 'fix' of this job was ordered, "
+        f"and was not opened now: order the range with --table {near}"
+    )
+    assert table_for(known, ["sales"], TEN) == of_near
+    month_ago = TEN - 86_400 * 29
+    assert table_for(known, ["sales"], month_ago).startswith(f". Table {far} held 2023-10-15T10:00:00Z to 2023-10-15T")
+    assert table_for(known, ["sales", "refunds"], month_ago) == of_near
+    assert table_for(known, ["sales", "returns"], TEN) == table_for({}, ["sales"], TEN) == ""
+
+
+def test_a_range_that_the_topic_no_longer_holds_is_refused_with_the_table_that_is_known(tmp_path, monkeypatch):
+    def find(kafka, topics, span, table):
+        raise NotHeldError("topic 'sales' begins at noon. Give --from noon, or read the rest with --table PATH")
+
+    known = from_table("fix", tmp_path, 2, "sales")
+    monkeypatch.setattr(ordering, "read_clock", lambda kafka, job: None)
+    monkeypatch.setattr(ordering, "read_lateness", lambda kafka, job, clock: Lateness((), WALL))
+    monkeypatch.setattr(ordering, "read_orders", lambda kafka, job: {known.id: known})
+    monkeypatch.setattr(ordering, "find_range", find)
+    asked = ordering.AskedRange("orders", "2023-11-14T10:00:00Z", "2023-11-14T11:00:00Z", ("sales",))
+    words = rf"^topic 'sales' begins at noon\. .*--table PATH\. Table .* order the range with --table {tmp_path}$"
+    with pytest.raises(RangeError, match=words):
+        ordering.make_order(load(), asked)
 
 
 def test_a_deadline_before_the_end_of_the_range_is_refused():

@@ -10,7 +10,7 @@ from kafka.errors import TopicAuthorizationFailedError
 
 from configs.sections import Kafka
 from pipelines.backfill import held, ranges
-from pipelines.backfill.asked import RangeError, TimeRange
+from pipelines.backfill.asked import NotHeldError, RangeError, TimeRange
 from pipelines.backfill.held import HeldTopic
 from pipelines.backfill.ranges import find_offsets
 from pipelines.backfill.tables import find_range
@@ -158,7 +158,7 @@ def test_a_range_of_several_topics_has_each_of_them_also_one_without_a_record_of
 
 def test_of_several_topics_the_one_is_named_that_holds_a_range_no_longer(at):
     at(Several, {"events": DAY + 420, "refunds": DAY + 60}).kept = 5
-    with pytest.raises(RangeError, match=r"^topic 'refunds' no longer holds all from .* Give --from \S+T22:14:21Z"):
+    with pytest.raises(NotHeldError, match=r"^topic 'refunds' no longer holds all from .* Give --from \S+T22:14:21Z"):
         find_range(KAFKA, ["events", "refunds"], ASKED)
 
 
@@ -169,7 +169,7 @@ def test_records_of_a_range_are_found_among_those_of_a_clock_that_runs_fast_as_l
     at(Fast, DAY).beginning_offsets = lambda places: dict.fromkeys(places, 0)
     monkeypatch.setattr(ranges, "STRAYS_S", 0.0)
     with pytest.raises(
-        RangeError, match=r"'events', partition 0: .* a clock which runs fast .* Give a --to .*--table PATH, or Table"
+        NotHeldError, match=r"'events', partition 0: .* a clock which runs fast .* Give a --to .*--table PATH, or Table"
     ):
         find_offsets(KAFKA, "events", ASKED)
 
@@ -186,7 +186,7 @@ def test_a_partition_that_gives_nothing_is_named_and_not_taken_for_read(at, sinc
 
 def test_a_range_of_before_what_is_kept_is_told_by_the_first_stamp(at):
     at(Topic, DAY + 60)
-    with pytest.raises(RangeError, match=r"in 1 of its partitions it begins at 2023-11-14T22:14:20Z\. Give --from"):
+    with pytest.raises(NotHeldError, match=r"in 1 of its partitions it begins at 2023-11-14T22:14:20Z\. Give --from"):
         find_offsets(KAFKA, "events", ASKED)
 
 
@@ -197,7 +197,7 @@ def test_a_partition_without_a_record_had_none_of_a_range_that_retention_surely_
     with pytest.raises(RangeError, match=r"holds no record any more in 1 of .* such as 0, .*DescribeConfigs.*--table"):
         find_offsets(KAFKA, "events", ASKED)
     monkeypatch.setattr(ranges, "retention_s", lambda kafka, topic: 3_600.0)
-    with pytest.raises(RangeError, match=r"keeps them for 3,600 s\. Read the range from a table .*--table"):
+    with pytest.raises(NotHeldError, match=r"keeps them for 3,600 s\. Read the range from a table .*--table"):
         find_offsets(KAFKA, "events", ASKED)
     with pytest.raises(RangeError, match=r"retention\.ms keeps .* Give --from 2023-11-14T22:46:41Z, or read .*--table"):
         find_offsets(KAFKA, "events", TimeRange(DAY, DAY + 3_600, 0.0, DAY + 4_400))
