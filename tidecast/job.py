@@ -115,6 +115,7 @@ class Job(OrderedJob):
         handed_back: whether its silence was answered (`tidecast.modes.hand_back_if_silent`).
         admission_rps: live records per wall second that may be read, as decided last; None: all.
         admitted_by: the decision that says so and its contract's hash, for people.
+        cannot_hold: why live records cannot be held back, and what to do; None: they can, or that is not known yet.
         weights: of the topics that share these, by name without the prefix, as the contract has them; 1 where it says
             none.
         batches: how many with records have been seen; `rows` is those of the newest one.
@@ -140,6 +141,7 @@ class Job(OrderedJob):
     handed_back: bool = False
     admission_rps: float | None = None
     admitted_by: str = ""
+    cannot_hold: str | None = None
     weights: Mapping[str, float] = field(default_factory=dict)
     batches: int = 0
     rows: int = 0
@@ -202,6 +204,6 @@ class Job(OrderedJob):
             time_scale=clock.scale, span_s=round((until - since) * clock.scale, 3), executors=len(cores),
             pending_executors=None if target is None else max(0, target - len(cores)),
             cores=sum(cores), task_ceiling=self.ceiling(), mode=self.mode, application=self.application,
-            **rounded,
+            cannot_hold=self.cannot_hold, **rounded,
         )  # fmt: skip
         self.outbox.enqueue("metrics", self.name, sample)

@@ -41,7 +41,8 @@ class MetricSample:
     `spilled_bytes` (to disk); now and then `task_median_s` and `task_max_s` of its heaviest stage, and `busiest_s`,
     what the tasks of the executor that worked most took together. `operator_rows`:
     records of each step inside the query, by its name, where it counts them (`tidecast job up`). `application`: id of
-    the Spark application that measured it.
+    the Spark application that measured it. `cannot_hold`: why live records of its query cannot be held back, and what
+    to do; None where they can, or that is not known yet.
     """
 
     job: JobName
@@ -80,6 +81,7 @@ class MetricSample:
     mode: str | None = None
     operator_rows: dict[str, Any] | None = None
     application: str | None = None
+    cannot_hold: str | None = None
     schema: int = SCHEMA
 
     def check(self) -> None:

@@ -9,7 +9,7 @@ from configs.bounds import WEEK_S
 from models.policy.live.burn import FAST, MOSTLY
 from pipelines.console.read.job import FollowedJob
 from pipelines.html.numbers import share
-from pipelines.scale.shown import SILENT_S
+from pipelines.scale.shown import SILENT_S, why_not_held
 
 BROKEN, BURNING, BLIND, LATE, NOTED, FINE = 5, 4, 3, 2, 1, 0
 """Ranks: the promise is broken; will soon be; nothing is known or decided; late now; worth a look; nothing."""
@@ -74,6 +74,8 @@ def _troubles(seen: FollowedJob, now: float) -> list[Trouble]:
         found.append(Trouble(BLIND, "no autoscaler heard"))
     if seen.word and sample and seen.word.mode != sample.mode and now - seen.word.wall_time > SILENT_S:
         found.append(Trouble(NOTED, f"told to {seen.word.mode}, its agent is in {sample.mode or 'no known mode'}"))
+    if why_not_held(sample, contract):
+        found.append(Trouble(NOTED, f"live records cannot be held back: `tidecast job show {seen.job}` says why"))
     return found
 
 

@@ -152,6 +152,8 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
         lines.append(f"signatures are not checked: {seen.unchecked}")
     lines += [f"the newest of {kafka.topic(topic)} for it counts for nothing: {why}" for topic, why in seen.unsigned]
     lines += _measured(job, seen, contract, kafka, now)
+    if why := why_not_held(seen.sample, contract):
+        lines.append(why)
     if seen.mode is not None:
         lines.append(f"a person has said: {seen.mode}")
     beat = seen.beat
@@ -165,6 +167,17 @@ def describe_job(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka
         lines.append(f"stands: {beat.repeats} evaluations since came to the same, as was said {heard}")
     lines += [f"rejected {_ago(now - one.wall_time)} by {one.by}: {one.reason}" for one in seen.rejects]
     return lines
+
+
+def why_not_held(sample: MetricSample | None, contract: Contract | str | None) -> str:
+    """Say why live records of a job whose contract would have them held back cannot be, and what to do; else ""."""
+    stated = contract.backpressure if isinstance(contract, Contract) else None
+    if sample is None or sample.cannot_hold is None or stated is None or stated.controls.live_rps is None:
+        return ""
+    return (
+        f"live records cannot be held back, which its contract asks for: {sample.cannot_hold}; or take "
+        "backpressure.controls.live_rps out of the contract"
+    )
 
 
 def _measured(job: str, seen: JobSeen, contract: Contract | str, kafka: Kafka, now: float) -> list[str]:

@@ -18,6 +18,7 @@ from tidecast.spark.shares import highest_first
 log = logging.getLogger("tidecast")
 
 POLL_S = 0.25  # seconds between two polls
+WORDS = 500  # most characters of why a query cannot be held back that each of its metrics repeats
 _SUBSCRIBED = re.compile(r"Subscribe\[(.*?)\]")
 
 
@@ -71,12 +72,12 @@ class HeldBack:
         self._set = newest
 
     def _check(self) -> None:
-        """Find out before it is needed whether the query takes limits; what is wrong then is wrong with it for good."""
+        """Find out, and tell, before it is needed whether the query takes limits; what is wrong then stays wrong."""
         try:
             self._admission = self._admission or Admission(self._query)
             self._checked = self._admission.check()
         except AdmissionError as error:
-            self._checked = True
+            self._checked, self._job.cannot_hold = True, f"{error}"[:WORDS]
             say = log.warning if self._job.widest_mode == "act" else log.info
             why = "so let its contract name no controls.live_rps, or change the query"
             say("%s: live records of this query cannot be held back, %s: %s", self._job.name, why, error)

@@ -80,6 +80,14 @@ def test_an_agent_that_does_not_follow_a_word_is_worth_a_look_after_half_a_minut
     assert trouble(*healthy(), word("orders", NOW - 5, "freeze")) == (FINE, "")
 
 
+def test_live_records_that_cannot_be_held_back_are_worth_a_look_where_the_contract_asks_for_it():
+    told = interval("orders", NOW + 1, cannot_hold="source Rate[it] takes no limit: read a topic instead")
+    asks = contract("orders", backpressure={"controls": {"live_rps": {}}})
+    words = "live records cannot be held back: `tidecast job show orders` says why"
+    assert trouble(asks, *healthy()[1:], told) == (NOTED, words)
+    assert trouble(*healthy(), told) == trouble(asks, *healthy()[1:]) == (FINE, "")
+
+
 def test_all_executors_and_a_budget_that_goes_too_fast():
     most = [*healthy(burn_long=2.0, burn_short=2.0), interval("orders", NOW + 1, executors=8)]
     assert trouble(*most) == (NOTED, "has all the executors that it may have")

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from tests.fakes import driver
+from tidecast.metrics import MetricSample
 from tidecast.replay import held_back
 from tidecast.replay.held_back import HeldBack, rows_by_source
 from tidecast.spark import admission
@@ -156,13 +157,16 @@ def test_a_query_that_cannot_be_held_back_is_told_of_once_before_it_is_asked_for
     query.limits, query.refusal = {}, None
     held = HeldBack(job, query)
     held.poll()
-    assert caplog.records == []  # it has planned no batch yet
+    assert caplog.records == [] and job.cannot_hold is None  # it has planned no batch yet
     query.limits, query.refusal = limits, "source Rate takes no limit: read a topic instead"
     for _ in range(3):
         held.poll()
     (told,) = caplog.records
     assert told.levelno == level and query.checked == 2 and query.calls == []
     assert "cannot be held back" in told.message and "source Rate takes no limit: read a topic" in told.message
+    job.publish("interval", 0.0, 1.0, 1.0, arrival_rps=5.0)
+    (sample,) = job.outbox.of(MetricSample)
+    assert sample.cannot_hold == query.refusal
 
 
 def test_a_query_that_can_be_held_back_is_looked_at_once_and_nothing_is_said(job, query, caplog):
@@ -170,7 +174,7 @@ def test_a_query_that_can_be_held_back_is_looked_at_once_and_nothing_is_said(job
     held = HeldBack(job, query)
     for _ in range(3):
         held.poll()
-    assert query.checked == 1 and caplog.records == [] and query.calls == []
+    assert query.checked == 1 and caplog.records == [] and query.calls == [] and job.cannot_hold is None
 
 
 class Source:

@@ -56,6 +56,21 @@ def test_what_is_missing_is_said(seen, contract, words):
     assert any(line.startswith(words) for line in said(seen, contract)), said(seen, contract)
 
 
+NOT_HELD = "source Rate[it] takes no limit (no SupportsAdmissionControl): read a topic instead"
+
+
+def test_live_records_that_cannot_be_held_back_are_told_where_the_contract_asks_for_it():
+    seen = JobSeen(replace(SAMPLE, cannot_hold=NOT_HELD), (DECISION,), BEAT)
+    asks = Contract(job="orders", backpressure={"controls": {"live_rps": {}}})
+    assert said(seen, asks)[1] == (
+        f"live records cannot be held back, which its contract asks for: {NOT_HELD}; or take "
+        "backpressure.controls.live_rps out of the contract"
+    )
+    for contract in (CONTRACT, Contract(job="orders", backpressure={}), "orders.yaml: line 3"):
+        assert not any("held back" in line for line in said(seen, contract))
+    assert not any("held back" in line for line in said(JobSeen(SAMPLE, (DECISION,), BEAT), asks))
+
+
 def test_an_agent_that_no_longer_reaches_the_broker_is_among_the_reasons_of_old_metrics():
     first, *_ = said(JobSeen(replace(SAMPLE, wall_time=NOW - 130), (DECISION,), BEAT))
     assert "does its agent reach the broker (its log, logger `tidecast`, says so)" in first and "clock" in first
