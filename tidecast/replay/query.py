@@ -22,7 +22,8 @@ log = logging.getLogger("tidecast")
 
 READING = "Processing new data"
 """How Spark says in a query's status that a batch is run that reads records."""
-_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*)")
+_RAISED = re.compile(r"Traceback \(most recent call last\):\n(?:[ \t].*\n)+(\S.*(?:\n: .*)?)")
+"""What Python raised last. Of an error of the JVM py4j says that one occurred, and in the next line which."""
 
 
 class ReplayQuery:
@@ -234,4 +235,4 @@ def why_ended(failure: BaseException | None) -> str:
     if failure is None:
         return "it was stopped"
     raised = _RAISED.findall(f"{failure}")
-    return str(raised[-1]) if raised else f"{failure}"
+    return str(raised[-1]).replace("\n", "") if raised else f"{failure}"

@@ -29,12 +29,30 @@ Traceback (most recent call last):
 Identifier: [id = 1, runId = 2]
 """
 """How Spark tells an error of a sink."""
+OF_JVM = """[FOREACH_BATCH_USER_FUNCTION_ERROR] An error occurred in the user provided function in foreach batch sink. \
+Reason: An exception was raised by the Python Proxy. Return Message: Traceback (most recent call last):
+  File "/app/tidecast/backfill/kept.py", line 46, in keep_batch
+    marked.write.mode("overwrite").format(form).save(str(folder / str(number)))
+py4j.protocol.Py4JJavaError: An error occurred while calling o371.save.
+: org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed while writing rows to file:/lake/job.
+\tat org.apache.spark.sql.errors.QueryExecutionErrors
+
+ SQLSTATE: 39000
+=== Streaming Query ===
+"""
+"""Likewise, of the JVM below the sink."""
 
 
 def test_an_error_of_a_sink_is_told_in_its_own_words_and_any_other_as_spark_tells_it():
     assert why_ended(RuntimeError(TOLD)) == OURS
     assert why_ended(RuntimeError("offsets are gone\n=== Streaming Query ===")).startswith("offsets are gone")
     assert why_ended(None) == "it was stopped"
+
+
+def test_of_an_error_of_the_jvm_below_a_sink_it_is_told_which_one_it_was():
+    occurred, which = why_ended(RuntimeError(OF_JVM)).split(".: ")
+    assert occurred == "py4j.protocol.Py4JJavaError: An error occurred while calling o371.save"
+    assert which.startswith("org.apache.spark.SparkException: [TASK_WRITE_FAILED] Task failed") and "\n" not in which
 
 
 def test_a_query_that_has_failed_says_why_and_all_that_spark_told_stays_its_cause():
