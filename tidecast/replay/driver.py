@@ -81,8 +81,7 @@ class Replays:
                 met.hold(order, AGAIN_S, f"{error}")
             except Exception as error:
                 self._fail(order, met, f"{error}"[:500])
-        closing = any(met.closing for met in self._met.values())
-        self._wait.hold(closing or any(self._met[order.id].query for order in running))
+        self._wait.hold(any(m.closing for m in self._met.values()) or any(self._met[one.id].query for one in running))
 
     def waiting(self) -> list[str]:
         """Return the orders that stand and are waited for: not those that are paused, or compared and not published."""
@@ -207,6 +206,7 @@ class Replays:
             order = replace(order, task_rows=rows_per_task(order.task_s, self._job.record_s))
             for query in [one.query for one in self._met.values() if one.query and not one.needs_no_rate]:
                 query.pause()  # nobody paces it until this one is started
+            self._free = False  # nobody looks meanwhile whether live batches leave the executors free
         self._take(order, met, replayable.start(order))
 
     def _await_start(self, order: ReplayOrder, met: MetReplay, starting: Aside) -> None:

@@ -101,6 +101,25 @@ def test_while_one_replay_is_started_no_other_reads_on_without_being_paced(queri
     assert at_start == [[], [0.0]] and [query.rates[-1] for query in queries] == [5.0, 7.0]
 
 
+def test_behind_one_that_is_started_the_others_wait_until_it_is_seen_anew_that_live_batches_leave_a_pause(queries, job):
+    live = SimpleNamespace(status={"isTriggerActive": False}, lastProgress={"batchId": 0, "sources": []})
+    told = []
+
+    def start(order):
+        live.status = {"isTriggerActive": True}  # it takes seconds
+        return queries
+
+    job.orders["fix"] = _order(most_rps=5.0)
+    replays = Replays(job, Replayable(start), live)
+    replays.poll()
+    queries[0].admit = lambda rps, may_begin=True, live_s=0.0: told.append(may_begin)
+    job.orders = {"other": _order("other", most_rps=7.0)} | job.orders  # whose turn is first
+    for _ in range(2):
+        live.status = {"isTriggerActive": False}
+        replays.poll()
+    assert told == [False, True] and _states(job, "other") == ["running"]
+
+
 def test_one_whose_limit_cannot_be_set_keeps_no_other_from_its_start(queries, job):
     def refuses(rps, may_begin=True, live_s=0.0):
         raise RuntimeError("its source is gone")
