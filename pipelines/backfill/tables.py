@@ -91,10 +91,10 @@ def find_in_table(
         F.min(F.when(inside, F.col("offset"))).alias("begin"), F.max(F.when(inside, F.col("offset"))).alias("end"),
         F.max("offset").alias("newest"),
     ).collect()  # fmt: skip
-    if not rows:
+    if not rows and not (may_be_empty and held.parts):
         raise RangeError(f"{table} holds no record of topic {name!r}: give another table, or --topic")
     oldest = max((row["first"] for row in rows if row["kept"] > 0), default=0) / 1000
-    newest = max(row["last"] for row in rows) / 1000
+    newest = max((row["last"] for row in rows), default=0) / 1000
     if oldest > begin:
         raise RangeError(
             f"{table} does not hold all of topic {name!r} from {told(begin)}: its records begin at {told(oldest)}. "

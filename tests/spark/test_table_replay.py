@@ -254,6 +254,24 @@ def test_each_partition_of_the_topic_is_in_the_range_and_one_that_the_table_has_
         find_in_table(spark, tables / "short", topic, asked)
 
 
+def test_of_several_topics_the_table_may_lack_one_whose_topic_has_no_record_of_the_range_either(spark, tables):
+    def find(*parts, **stamps):
+        return find_in_table(spark, tables / "delta", noted(*parts, name="refunds", **stamps), asked, may_be_empty=True)
+
+    asked = TimeRange(DAY + 120, DAY + 360, 0.0, DAY + 900)
+    found = find((0, 0, 0), (0, 7, 7))  # one that never held a record, and one with seven from before the range
+    assert found.starts == found.ends == {"refunds": {"0": 0, "1": 7}}
+    for parts, stamps, words in (
+        ([], {}, "delta holds no record of topic 'refunds': give another table, or --topic"),
+        ([(0, 0, 3)], {"stamps": {0: DAY + 130}}, r"lacks records of partition 0 of topic 'refunds' .*T22:16:10Z"),
+        ([(5, 5, 5)], {}, r"delta holds partition 0 of topic 'refunds' nowhere, .* begins later, at offset 5:"),
+    ):
+        with pytest.raises(RangeError, match=words):
+            find(*parts, **stamps)
+    with pytest.raises(RangeError, match="delta holds no record of topic 'refunds': give"):  # the only one that is read
+        find_in_table(spark, tables / "delta", noted((0, 0, 0), name="refunds"), asked)
+
+
 def test_a_table_that_lacks_a_part_is_refused_though_a_clock_that_was_set_wrongly_stamped_a_record(spark, tables):
     asked = TimeRange(DAY + 120, DAY + 360, 0.0, DAY + 900)
     with pytest.raises(RangeError, match=r"later_with_strays does not hold all of .*begin at 2023-11-14T22:17:21Z"):
