@@ -40,7 +40,8 @@ class AskedRange(NamedTuple):
     Attributes:
         job: a running job whose agent was attached with replay=.
         begin, end: first moment and the one after it, ISO 8601; without an offset in the job's time zone.
-        topics: all that the job reads, as the broker has them; none: `events` of the shipped jobs, with the prefix.
+        topics: all that the job reads, as the broker has them, one by one or with commas; none: `events` of the shipped
+            jobs, with the prefix.
         late_s: how late a record may have been produced, wall seconds; None: as late as the job takes it.
         rps: records per wall second at most; None: as live records leave it.
         name: of the replay; None: after the range, and `mark`, by which whoever orders it knows it again; "": none.
@@ -107,7 +108,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     table = asked.table.resolve() if asked.table else None
     lateness = read_lateness(settings.kafka, asked.job, clock)
     span = lateness.range_of(since, until, asked.late_s, time.time())
-    topics = list(dict.fromkeys(asked.topics)) or [settings.kafka.topic("events")]
+    topics = list(dict.fromkeys(" ".join(asked.topics).replace(",", " ").split())) or [settings.kafka.topic("events")]
     try:
         found = find_range(settings.kafka, topics, span, table)
     except NotHeldError as error:

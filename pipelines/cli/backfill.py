@@ -39,7 +39,8 @@ def backfill(
         typer.Option(help="How late a record may have been produced, wall seconds; as late as the job takes them."),
     ] = None,
     topic: Annotated[
-        list[str] | None, typer.Option(help="Topic of the job, once for each; by default `events` with the prefix.")
+        list[str] | None,
+        typer.Option(help="Topic of the job, once for each or with commas; by default `events` with the prefix."),
     ] = None,
     table: Annotated[Path | None, typer.Option(help="A table of the topic's records, to read it from.")] = None,
     pause: Annotated[str | None, typer.Option(help="Pause the replay of this name.")] = None,

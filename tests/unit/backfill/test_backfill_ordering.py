@@ -99,7 +99,7 @@ def test_a_range_and_a_deadline_are_in_the_zone_of_the_jobs_contract_and_else_of
     monkeypatch.setattr(ordering, "read_lateness", lambda kafka, job, clock: Lateness((), WALL))
     offsets = OffsetRange({"sales": {"0": 0}}, {"sales": {"0": 400_000}})
     monkeypatch.setattr(ordering, "find_range", lambda kafka, topic, span, table: offsets)
-    asked = ordering.AskedRange("orders", "2023-11-14T10:00", "2023-11-14T11:00", "sales")
+    asked = ordering.AskedRange("orders", "2023-11-14T10:00", "2023-11-14T11:00", ("sales",))
     made = ordering.make_order(load(), asked)
     assert (made.begin_ms, made.end_ms) == (1000 * ten, 1000 * (ten + 3600))
     assert made.id == "20231114T100000-20231114T110000"
