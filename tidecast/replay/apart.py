@@ -55,7 +55,8 @@ def replay_apart(
         signing_key: as of `attach`.
         ended: whether to end before that, asked several times a second.
         topics: whole names of those that the job reads, so that a range of another one, or one that leaves out one of
-            them, is refused; none: not checked.
+            them, is refused. None: neither is, and what it comes to is published as if it were whole. Only the live
+            query knows them: a plan is given whatever is ordered, and neither orders nor metrics say what it reads.
 
     Returns:
         What was last said of each replay, by its id: done, cancelled, failed, compared, or where it was ended.
