@@ -217,8 +217,7 @@ def replay_into(
         output_mode: of the replay's query: `append` for change logs, `update` for totals.
         trigger: from micro-batch to micro-batch.
         tolerance: relative difference up to which doubles count as equal.
-        still_open: says why live may yet tell windows of an order's range, "" where it will not; until then they are
-            computed again from time to time.
+        still_open: says why live may yet tell windows of an order's range; until it is "", they are computed again.
         ends: says of every partition that is there, at each round, from which offset on no record is of an order's
             range (`tidecast.replay.source.LATEST`: all that came is looked at); None: of those of the order all is.
         orders: that the job places itself (`Replayable.orders`).
@@ -234,7 +233,8 @@ def replay_into(
         ends,
     )  # fmt: skip
     return Replayable(
-        own.start, own.publish, own.cancel, own.compare, orders, own.dry_run, own.close, own.note_end, own.end_of
+        own.start, own.publish, own.cancel, own.compare, orders, own.dry_run, own.close, own.note_end, own.end_of,
+        lambda name: namespace.has_begun(own.table, name),
     )  # fmt: skip
 
 

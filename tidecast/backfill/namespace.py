@@ -137,6 +137,12 @@ def read_spec(table: Path, name: str) -> Spec | None:
         raise BackfillError(f"{path} is no spec of a backfill ({error}): remove {path.parent}") from None
 
 
+def has_begun(table: Path, name: str) -> bool:
+    """Return whether a backfill's replay has begun to read by micro-batches, and goes on where it was."""
+    own = folder(table, name)
+    return (own / SPEC).exists() and (own / CHECKPOINT).is_dir()  # without the spec it begins anew
+
+
 def write_spec(table: Path, spec: Spec) -> None:
     """Put a spec in place of the one before: all of it or nothing, also where the computer fails meanwhile.
 

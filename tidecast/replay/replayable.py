@@ -69,6 +69,8 @@ class Replayable:
         ended: called with the order that says that a replay is over. Keep its `wall_time`, by its id, where the results
             lie: the record on the broker goes where somebody sends an older order again.
         ended_at: returns what was kept of an id; 0: nothing, and such an order is met again by the next agent.
+        begun: returns whether a replay of an id has begun to read, so that it goes on with the topics of its order. One
+            that has not is refused where it leaves out a topic that the job reads by now, as a pattern may match more.
         turn: of the agents that are given this one, as where a query is started again in its driver.
     """
 
@@ -81,6 +83,7 @@ class Replayable:
     close: Callable[[], None] = lambda: None
     ended: Callable[[ReplayOrder], None] = lambda order: None
     ended_at: Callable[[str], float] = lambda name: 0.0
+    begun: Callable[[str], bool] = lambda name: False
     turn: AgentTurn = field(default_factory=AgentTurn, repr=False, compare=False)
 
 
@@ -94,7 +97,7 @@ def check_order(order: ReplayOrder, replayable: Replayable, topics: Collection[s
 
     Raises:
         ValueError: it is to be compared and cannot be, it is of a topic that the job does not read, or it leaves out
-            one that the job reads.
+            one that the job reads, and has not begun.
     """
     if order.then == "compare" and replayable.compare is None:
         raise ValueError("replays of this job cannot be compared: its Replayable has no compare=; order it without")
@@ -104,7 +107,7 @@ def check_order(order: ReplayOrder, replayable: Replayable, topics: Collection[s
     if known and strange and not order.table:
         raise ValueError(f"{read} is of {', '.join(strange)}: order it with --topic")
     # A table may have a topic under another name. A gap has all topics that the job read when it went out.
-    if len(missing) > len(strange) and order.holds is None:
+    if len(missing) > len(strange) and order.holds is None and not replayable.begun(order.id):
         raise ValueError(
             f"{read} leaves out {', '.join(missing)}, without whose records its results would be counted wrongly: "
             f"order it again with --topic {' --topic '.join(known)}, or with Topic {','.join(known)} in the form of "

@@ -92,6 +92,19 @@ def test_micro_batches_without_their_checkpoint_go(table, there, stays):
     assert cancel(table, "fix") and not own.exists()
 
 
+def test_a_replay_has_begun_from_its_checkpoint_on_and_until_it_is_over_or_begins_anew(table):
+    begun(table)
+    position = namespace.folder(table, "fix") / "position" / "0"
+    assert not namespace.has_begun(table, "fix")
+    position.mkdir(parents=True)
+    assert namespace.has_begun(table, "fix") and not namespace.has_begun(table, "other")
+    namespace.discard_written(table, "fix")
+    assert not namespace.has_begun(table, "fix")
+    position.mkdir(parents=True)
+    namespace.discard(table, "fix", namespace.SPEC)
+    assert not namespace.has_begun(table, "fix")
+
+
 def test_of_a_published_one_the_spec_stays_and_what_cannot_be_removed(table, monkeypatch):
     begun(table)
     own, rmtree = namespace.folder(table, "fix"), namespace.shutil.rmtree

@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 from kafka.errors import KafkaTimeoutError
 
+from tidecast.backfill import into as into_table
 from tidecast.backfill import namespace
 from tidecast.backfill.final import check_final, watermark_ms, why_open
 from tidecast.backfill.kept import kept_folder
@@ -157,6 +158,20 @@ def test_when_a_replay_ended_is_kept_beside_its_files_and_is_no_backfill(replays
     replays.of.note_end(dataclasses.replace(order(), wanted="done", wall_time=5.5))
     assert (replays.of.end_of("fix"), replays.of.end_of("other")) == (5.5, 0.0)
     assert namespace.specs(tmp_path / "job") == []
+
+
+@pytest.mark.parametrize(("module", "make"), [
+    (into_table, lambda place: into_table.replay_into(None, place, None, {})),
+    (into, lambda place: into.replay_into_topic(None, "results", None, {}, live(), place)),
+])  # fmt: skip
+def test_which_replay_has_begun_is_known_by_its_files_to_the_jobs_next_driver(module, make, monkeypatch, tmp_path):
+    for name in ("own_session", "refuse_other_file_system"):
+        monkeypatch.setattr(module, name, lambda *given: None)
+    own = namespace.folder(tmp_path / "job", "fix")
+    (own / namespace.CHECKPOINT).mkdir(parents=True)
+    (own / namespace.SPEC).touch()
+    again = make(str(tmp_path / "job"))
+    assert again.begun("fix") and not again.begun("other") and again.ended_at("fix") == 0.0
 
 
 def test_windows_are_open_until_the_watermark_is_past_them():

@@ -824,6 +824,20 @@ def test_the_gap_of_an_outage_has_the_topics_that_the_job_read_then_and_is_fille
     assert len(queries) == 1 and _states(job, "gap-1")[-1] == "running"
 
 
+def test_one_that_had_begun_goes_on_with_the_topics_of_its_order_though_a_pattern_matches_another_one_since(
+    queries, job
+):
+    """After a restart; what never began is to be ordered with all of them."""
+    job.topics = ("events", "since")
+    job.orders = {name: _order(name, most_rps=5.0) for name in ("killed", "fresh")}
+    replays = Replays(job, Replayable(lambda order: queries, begun=lambda name: name == "killed"))
+    for _ in range(2):
+        replays.poll()
+    assert _states(job, "killed") == ["running"] and [query.order.id for query in queries] == ["killed"]
+    said = [one for one in job.outbox.of(ReplayProgress) if one.id == "fresh"][-1]
+    assert said.state == "failed" and "leaves out since" in said.reason
+
+
 def test_of_a_job_that_reads_a_pattern_its_first_batch_says_which_topics_a_range_is_to_have(queries, job):
     """The thread that tells the job's batches may come to it later than the one that begins replays."""
     job.topics, job.orders = (), {"fix": _order(most_rps=5.0), "all": _order("all", most_rps=5.0, **BOTH)}

@@ -237,8 +237,9 @@ def replay_into_topic(
         own_session(spark), topic, plan, source, live, Path(place), window, output_mode, trigger, version
     )  # fmt: skip
     return Replayable(
-        made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close, made.note_end, made.end_of
-    )
+        made.start, made.publish, made.cancel, made.compare, (), made.dry_run, made.close, made.note_end, made.end_of,
+        lambda name: namespace.has_begun(made.place, name),
+    )  # fmt: skip
 
 
 def _range(order: ReplayOrder) -> tuple[int, int]:
