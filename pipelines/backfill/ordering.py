@@ -106,8 +106,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     moments = [_moment(option, text, zone) for option, text in (("--from", asked.begin), ("--to", asked.end))]
     since, until = [clock.wall_at(moment) for moment in moments]
     table = asked.table.resolve() if asked.table else None
-    lateness = read_lateness(settings.kafka, asked.job, clock)
-    span = lateness.range_of(since, until, asked.late_s, time.time())
+    span = read_lateness(settings.kafka, asked.job, clock).range_of(since, until, asked.late_s, time.time())
     topics = list(dict.fromkeys(" ".join(asked.topics).replace(",", " ").split())) or [settings.kafka.topic("events")]
     try:
         found = find_range(settings.kafka, topics, span, table)
