@@ -45,8 +45,7 @@ class Memory:
         beat_at, unknown_at: when a heartbeat was last written; since when the job has had no contract.
         refused: kinds of metrics that were refused, and when that was told.
         turns: when each application began to report after another one, by its id; the last one reports now.
-        lead: what its raises took; None before one.
-        account: of the promise to the job's users.
+        lead, account: what its raises took, None before one; of the promise to the job's users.
         scatter: of the batches around `model` (`rate_spread`).
         replay: replays beside the job's live records, and the controller of their rate.
         missing_at: since when fewer executors than asked for have run, if they do.
@@ -164,7 +163,8 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too
     acts, asked = sample.get("mode") == "act", (executors or 0) + (sample.get("pending_executors") or 0)
     if acts and memory.mode not in (None, "act") and memory.standing and memory.standing.executors > asked:
-        memory = replace(memory, asked_at=sample["wall_time"], raised_at=sample["wall_time"])  # a raise, as of now
+        raised_at = memory.raised_at if memory.missing_at is None else sample["wall_time"]  # of what was missing
+        memory = replace(memory, asked_at=sample["wall_time"], raised_at=raised_at)  # a raise, as of now
     return replace(
         memory, arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),

@@ -228,10 +228,24 @@ def test_a_batch_beside_a_start_that_takes_its_cores_teaches_nothing(growth, ask
 def test_what_was_decided_while_the_agent_was_frozen_begins_once_it_acts_again(was, mode, pending, begins):
     """Else the next executor starts beside it, as if this one had been under way since the raise before."""
     standing = Standing("j-1", 60.0, 3, "")
-    memory = replace(with_interval(fresh(IN_TURNS), interval(executors=2)), standing=standing, mode=was)
+    memory = with_interval(fresh(IN_TURNS), interval(executors=2))
+    memory = replace(memory, standing=standing, mode=was, missing_at=60.0)
     told = {**interval(wall=101.0, executors=2), "mode": mode, "pending_executors": pending}
     after = with_interval(replace(memory, asked_at=40.0, raised_at=40.0), told)
     assert (after.asked_at, after.raised_at) == ((101.0, 101.0) if begins else (40.0, 40.0))
+
+
+@pytest.mark.parametrize(("had", "was", "runs"), [(4, "observe", 1), (2, "freeze", 2)])
+def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_act(had, was, runs):
+    """Beside the backlog of its outage, a driver that began again with one executor waited 15 s for no start."""
+    memory = with_interval(fresh(IN_TURNS), interval(arrival=900, executors=had))
+    standing = Standing("j-1", 60.0, 4, "")
+    memory = replace(memory, standing=standing, mode="act", target=had, changed_at=-3600.0, raised_at=-3600.0)
+    for wall, mode in ((103.0, was), (104.0, "act")):
+        told = {**interval(wall=wall, arrival=900, executors=runs), "mode": mode, "pending_executors": 0}
+        memory = with_interval(memory, told)
+    _, seen, made = evaluate(memory, 104.0, IN_TURNS, build("mpc", IN_TURNS))
+    assert (seen.target, seen.since_raise_s, made.executors, memory.asked_at) == (runs, 3704.0, runs + 1, 104.0)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
