@@ -15,6 +15,8 @@ import airflow.sdk
 import airflow.serialization.serialized_objects  # noqa: F401  it takes a second, once for all that are run here
 from airflow.models import import_all_models
 
+from tests.fakes.unsynced import leave_unsynced
+
 UNUSED = ("look.py", "console.py")
 """Scripts that look at what is imported; they come first."""
 USED = ("pipelines.backfill.dag", "pipelines.ingest", "pipelines.train.agent.run", "pipelines.train.forecaster.run")
@@ -56,6 +58,7 @@ def run(script: str, arguments: list[str], more: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
+    leave_unsynced()
     import_all_models()
     in_fork(make_database, "Airflow's database")
     for script, arguments, more in json.loads(sys.argv[1]):
