@@ -2,7 +2,8 @@
 
 Two chains hold a run of all tests up, so they are the first two workers' from the beginning: the ring, and what takes
 the session. The tests of integration that take it go behind the ring, whose worker is through sooner, with a session
-of their own: one more start, and minutes that the other worker does not go on alone.
+of their own: one more start, and minutes that the other worker does not go on alone. So do those of Spark that judge
+what is ingested: that worker has imported Great Expectations, which takes seconds.
 """
 
 from __future__ import annotations
@@ -17,13 +18,15 @@ CHAINS = {"ring": "ring", "behind the ring": "ring", "spark": "spark", "dags": "
 """What one worker has, file after file, by room: one JVM is started and warmed up, one process imports Airflow."""
 WITH_SESSION = ("behind the ring", "spark")
 _TAKES_SESSION = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
+_JUDGES = re.compile(r"^from pipelines\.ingest(\.quality)? import\b", re.MULTILINE)
 
 
 @cache
 def room(file: Path) -> str:
-    """Where a test file stands in `ORDER`: its folder, or "behind the ring" if it is of integration with a session."""
+    """Where a test file stands in `ORDER`: its folder, or "behind the ring", see above."""
     (folder, *_) = file.relative_to(ROOMS).parts
-    return "behind the ring" if folder == "integration" and _TAKES_SESSION.search(file.read_text()) else folder
+    goes_behind = {"integration": _TAKES_SESSION, "spark": _JUDGES}.get(folder)
+    return "behind the ring" if goes_behind and goes_behind.search(file.read_text()) else folder
 
 
 def turn(file: Path) -> int:
