@@ -12,11 +12,14 @@ from tidecast.spark.cluster import Cluster
 pytestmark = pytest.mark.spark
 
 NOWHERE = "127.0.0.1:1"
+IMPATIENT_MS = 1000
+"""An agent that is told to end while it connects does so once it has given that up."""
 
 
 @pytest.fixture
-def start(spark, tmp_path):
+def start(spark, tmp_path, monkeypatch):
     """Start a query; all have ended with the test."""
+    monkeypatch.setattr("tidecast.connection.transport.CONNECT_MS", IMPATIENT_MS)
     begun = []
 
     def start():

@@ -40,9 +40,11 @@ def session(spark, monkeypatch, tmp_path):
 def ended():
     """Agents that have been told to end; they may still wait for a broker, while the next block runs."""
     agents = []
-    yield agents
-    for agent in agents:
-        agent.stop()
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("tidecast.connection.transport.CONNECT_MS", 1000)  # so long they are waited for in the end
+        yield agents
+        for agent in agents:
+            agent.stop()
 
 
 def attached(session, tmp_path):
