@@ -82,6 +82,7 @@ class World:
 
 @pytest.fixture
 def world(one_partition, empty_topics, tmp_path, monkeypatch):
+    driver.begin_large(monkeypatch, 30)  # of two partitions: two batches for all that it has to read
     monkeypatch.setattr("tidecast.replay.pace.FASTER", 1_000.0)
     return World(one_partition, empty_topics, tmp_path)
 

@@ -161,6 +161,7 @@ def test_a_corrected_plan_counts_ranges_again_beside_live_and_apart_and_readers_
 
 def _apart(job, topic, monkeypatch):
     """The minutes before, by applications of their own."""
+    driver.begin_large(monkeypatch, MINUTES * EACH)  # that it goes on from batch to batch was shown above
     rows, span = job.rows(), {"begin_ms": 0, "end_ms": BEGIN}
     apart = job.order("apart", apart=2, **span)
     for order in (job.order("beside"), apart, job.order("other", apart=1, **span)):
@@ -184,7 +185,10 @@ def _apart(job, topic, monkeypatch):
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {}  # nothing is left
 
 
-def test_a_range_of_two_topics_is_counted_from_both_and_one_of_either_changes_nothing(one_partition, topic, tmp_path):
+def test_a_range_of_two_topics_is_counted_from_both_and_one_of_either_changes_nothing(
+    one_partition, topic, tmp_path, monkeypatch
+):
+    driver.begin_large(monkeypatch, MINUTES * EACH)  # one batch
     create_topic(topic, "refunds")
     refunds = [("k1", BEGIN + 500), ("k2", 5 * MINUTE)]
     _send(topic, refunds, "refunds")
