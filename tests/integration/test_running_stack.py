@@ -4,7 +4,8 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import ExitStack, contextmanager
+import time
+from contextlib import ExitStack, closing, contextmanager
 
 import pytest
 from typer.testing import CliRunner
@@ -15,6 +16,7 @@ from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import topic_id
 from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.connection.transport import TOPICS
+from tidecast.messages import MetricSample
 
 pytestmark = pytest.mark.integration
 
@@ -54,9 +56,22 @@ def test_a_server_finds_the_stack_that_runs_and_ends_quietly(empty_topics, broke
             assert "Traceback" not in log.read_text(), log.read_text()
 
 
-def test_a_word_to_a_job_reaches_the_broker_of_the_stack(broker, broker_var, tmp_path):
-    with command(tmp_path / "log", broker_var, "job", "mode", "orders", "freeze") as process:
-        assert process.wait(PATIENCE_S) == 0
+def test_a_word_to_a_job_reaches_the_broker_of_the_stack(empty_topics, broker_var, tmp_path):
+    own = {"TIDECAST_KAFKA__PREFIX": empty_topics.prefix}
+    with (
+        closing(Publisher(empty_topics)) as agent,
+        command(tmp_path / "log", broker_var, "job", "mode", "orders", "freeze", **own) as process,
+    ):
+
+        def ended():
+            """Meanwhile its agent tells that it obeys, for which the command would wait in vain."""
+            now = time.time()
+            told = MetricSample("orders", "interval", now - 1, now, arrival_rps=1.0, mode="freeze")
+            agent.send("metrics", "orders", told)
+            return process.poll() is not None
+
+        wait_until(ended, "the end of the command", every_s=0.2)
+        assert process.wait() == 0
     assert "orders: freeze\n" in (tmp_path / "log").read_text()
 
 
