@@ -45,8 +45,8 @@ def four_domains(trips: float) -> Nodes:
     )  # fmt: skip
 
 
-def three_kinds(trips: float) -> Nodes:
-    """Return Pa-Stream's workers; they are one domain, so that no factor changes their distance."""
+def three_kinds() -> Nodes:
+    """Return Pa-Stream's workers; they are one domain, with no distance that a factor could change."""
     kinds, band = np.array([[1.0, 2.0], [1.0, 4.0], [4.0, 4.0]]), np.array([200.0, 300.0, 100.0])
     return Nodes(
         np.repeat(kinds, 3, axis=0), np.zeros((9, 2)), np.zeros(9, np.int64), np.zeros((1, 1)),
@@ -83,5 +83,5 @@ def testbeds(trips: float = 1.0, service: float = 1.0) -> list[Testbed]:
         Testbed("top-n on Md-Stream's", chain(3_600, (0.3, 1.2, 1.0, 0.2), (2, 4, 4, 1), 110, service),
                 four_domains(trips), 20.0),
         Testbed("words on Pa-Stream's", chain(1_000, (1.0, 5.0, 5.0), (2, 3, 3), 25, service),
-                three_kinds(trips), 25.0),
+                three_kinds(), 25.0),
     ]  # fmt: skip

@@ -25,12 +25,12 @@ def alone(instances, need):
 
 
 def test_shares_of_the_paper_s_workers_by_hand():
-    capacity = three_kinds(1.0).capacity * [GHZ, 1.0]
+    capacity = three_kinds().capacity * [GHZ, 1.0]
     assert capacity.sum(axis=0).tolist() == [36, 30]
     shares = [[0.0556, 0.0667], [0.0556, 0.1333], [0.2222, 0.1333]]
     assert capacity / capacity.sum(axis=0) == pytest.approx(np.repeat(shares, 3, axis=0), abs=1e-4)
     assert is_cores_node(capacity).tolist() == [False] * 6 + [True] * 3
-    assert is_cores_node(three_kinds(1.0).capacity).tolist() == [False] * 6 + [True] * 3
+    assert is_cores_node(three_kinds().capacity).tolist() == [False] * 6 + [True] * 3
 
 
 def test_shares_of_operators_by_hand():
