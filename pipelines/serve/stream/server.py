@@ -142,9 +142,9 @@ class Server:
         if record.offset + 1 >= self._behind.get(record.partition, float("inf")):
             del self._behind[record.partition]
             if not self._behind:
-                self._begin(now)
+                self._begin()
 
-    def _begin(self, now: float) -> None:
+    def _begin(self) -> None:
         """All that was on the topic is known."""
         for job, sample in sorted(self._newest.items()):
             first, newest = self._jobs.job(job).first, self._jobs.windows.newest(job)
