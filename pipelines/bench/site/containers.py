@@ -165,9 +165,9 @@ class ComposeProject:
         """Run a command in a service's container, and return what it prints; CalledProcessError where it fails."""
         return podman("exec", self.container(service), *command)
 
-    def ask(self, code: str, service: str = "autoscaler") -> Any:
-        """Run Python in a service's container, and return the JSON of the last line that it prints."""
-        return json.loads(self.run(service, "python", "-c", code).splitlines()[-1])
+    def ask(self, code: str) -> Any:
+        """Run Python in the autoscaler's container, and return the JSON of the last line that it prints."""
+        return json.loads(self.run("autoscaler", "python", "-c", code).splitlines()[-1])
 
     def health(self) -> dict[str, str]:
         """By service, `healthy`, `unhealthy` or `starting`; of one without a check its state, as `running`."""
