@@ -6,7 +6,6 @@ import tempfile
 import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,37 +23,18 @@ from pipelines.bench.team.console.screens import first_screen, records_shown, su
 from pipelines.bench.team.console.site import console_site
 from pipelines.stack.isolation import isolated_settings
 
-
-@dataclass(frozen=True)
-class ConsoleSizes:
-    """How much of it is measured.
-
-    Attributes:
-        jobs: on the topics.
-        past_s: seconds of each before the first look.
-        cold: first screens of a server that has just begun.
-        warm: first screens of one that has read the topics.
-        records: that are waited for.
-        looks: pages, widths and themes that are looked at.
-    """
-
-    jobs: int = 500
-    past_s: int = 540
-    cold: int = 5
-    warm: int = 12
-    records: int = 24
-    looks: Sequence[tuple[str, int, str]] = LOOKS
+JOBS, PAST_S = 500, 540
+"""Jobs on the topics, and seconds of each before the first look."""
+COLD, WARM, RECORDS = 5, 12, 24
+"""First screens of servers that have just begun, and of one that has read the topics; and records waited for."""
 
 
-def measure_console(
-    settings: Settings, report: Callable[[str], None], sizes: ConsoleSizes = ConsoleSizes()
-) -> dict[str, Any]:
+def measure_console(settings: Settings, report: Callable[[str], None]) -> dict[str, Any]:
     """Measure the console, on stacks of its own in `var/bench/team-console`; some ten minutes.
 
     Args:
         settings: without the address of a service.
         report: called with a line per step.
-        sizes: of what is measured.
 
     Returns:
         `cold`, `warm`: seconds until the first screen, `median`, `worst`, `n` and `each`; `record`: the same from a
@@ -80,31 +60,29 @@ def measure_console(
         report("Airflow, a broker and the past of the jobs")
         with (
             console_site(own) as site,
-            closing(ToldTopics(site.stack.settings.kafka, sizes.jobs, sizes.past_s)) as topics,
+            closing(ToldTopics(site.stack.settings.kafka, JOBS, PAST_S)) as topics,
             closing(Chromium(Path(folder) / "chromium")) as browser,
         ):
             browser.call("Network.setCookie", name="_token", value=site.tokens["viewer"], url=site.airflow)
             cold = []
-            for number in range(sizes.cold):
-                report(f"server {number + 1} of {sizes.cold}")
+            for number in range(COLD):
+                report(f"server {number + 1} of {COLD}")
                 site.restart_server()
-                cold.append(first_screen(browser, site.address, sizes.jobs))
+                cold.append(first_screen(browser, site.address, JOBS))
             report("the minutes before its start")
-            site.await_hours(job_name(sizes.jobs - 1), time.time() - sizes.past_s / 2)
+            site.await_hours(job_name(JOBS - 1), time.time() - PAST_S / 2)
             report("first screens, and records on their way to one")
-            warm = [first_screen(browser, site.address, sizes.jobs) for _ in range(sizes.warm)]
-            records = list(
-                records_shown(browser, site.address, topics, job_name(min(10, sizes.jobs - 1)), sizes.records)
-            )
+            warm = [first_screen(browser, site.address, JOBS) for _ in range(WARM)]
+            records = list(records_shown(browser, site.address, topics, job_name(10), RECORDS))
             looks = []
-            for page, width, theme in sizes.looks:
+            for page, width, theme in LOOKS:
                 report(f"{page}, {width} pixels, {theme}")
                 looks.append(look_at(browser, site.address, axe, page, width, theme))
             with httpx.Client(base_url=site.airflow, timeout=60) as client:
                 answers = ask_by_role(client, site.tokens)
     return {
         "cold": summarise(cold), "warm": summarise(warm), "record": summarise(records), **count_looks(looks),
-        **count_answers(answers), "figures": figures, "jobs": sizes.jobs,
+        **count_answers(answers), "figures": figures, "jobs": JOBS,
     }  # fmt: skip
 
 
