@@ -17,7 +17,6 @@ ones in the durable environment, whose commits wait for the disk. Times are ns s
 """
 
 from pipelines.store.disk.errors import BadInput as BadInput
-from pipelines.store.disk.errors import Closed as Closed
 from pipelines.store.disk.errors import Conflict as Conflict
 from pipelines.store.disk.errors import Corrupt as Corrupt
 from pipelines.store.disk.errors import Fenced as Fenced
@@ -30,10 +29,8 @@ from pipelines.store.disk.errors import StoreError as StoreError
 from pipelines.store.disk.errors import StoreFull as StoreFull
 from pipelines.store.disk.errors import WriterPresent as WriterPresent
 from pipelines.store.disk.records import StoredRecord as StoredRecord
-from pipelines.store.disk.records import Verdict as Verdict
 from pipelines.store.disk.retention import Keep as Keep
 from pipelines.store.reading.reader import Reader as Reader
 from pipelines.store.writing.event import Event as Event
-from pipelines.store.writing.event import EventBatch as EventBatch
 from pipelines.store.writing.flusher import Flusher as Flusher
 from pipelines.store.writing.writer import Store as Store
