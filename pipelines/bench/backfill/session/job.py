@@ -92,9 +92,9 @@ def start_replay(
     )  # fmt: skip
 
 
-def main(argv: list[str] | None = None) -> int:
+def main() -> int:
     """Run a part until SIGTERM; status 1 where a query failed, or settings, broker or Java are wrong."""
-    args = _arguments(argv)
+    args = _arguments()
     stop = event_of_signals()
     logging.getLogger("kafka").setLevel(logging.CRITICAL)
     try:
@@ -148,7 +148,7 @@ def _attached(launch: Launch, query: StreamingQuery, args: argparse.Namespace) -
     )  # fmt: skip
 
 
-def _arguments(argv: list[str] | None) -> argparse.Namespace:
+def _arguments() -> argparse.Namespace:
     program = "python -m pipelines.bench.backfill.session.job"
     parser = argparse.ArgumentParser(prog=program, description="Run a measured job.")
     parser.add_argument("--run-dir", type=Path, required=True)
@@ -160,7 +160,7 @@ def _arguments(argv: list[str] | None) -> argparse.Namespace:
     parser.add_argument("--replay-trigger-s", type=float, required=True)
     parser.add_argument("--offsets", type=int, default=0, help="a replay's fixed maxOffsetsPerTrigger")
     parser.add_argument("--agent", action="store_true")
-    return parser.parse_args(argv)
+    return parser.parse_args()
 
 
 def _finish(spark: SparkSession, queries: list[StreamingQuery], agent: Any) -> int:
