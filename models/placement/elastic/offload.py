@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from configs.topology import Topology
@@ -61,7 +60,7 @@ class Offload(NamedTuple):
     agreed: int = 0
 
 
-def move_s(stage: OffloadChoice, stay_s: float = STAY_S) -> float:
+def move_s(stage: OffloadChoice) -> float:
     """Return what a move adds to the latency of a record: the way, and the records that wait while it stands still.
 
     The backlog of an outage is a triangle of rate x outage^2 ÷ 2 x mu ÷ (mu - rate) record-seconds, spread over the
@@ -69,32 +68,26 @@ def move_s(stage: OffloadChoice, stay_s: float = STAY_S) -> float:
     """
     if stage.there_rps <= stage.rps:
         return math.inf
-    spread = stage.outage_s**2 / (2 * stay_s) * stage.there_rps / (stage.there_rps - stage.rps)
+    spread = stage.outage_s**2 / (2 * STAY_S) * stage.there_rps / (stage.there_rps - stage.rps)
     return stage.link_s + spread
 
 
-@dataclass(frozen=True)
-class OffloadRule:
-    """The rule of one stage that may be moved."""
+def decide_offload(now_s: float, before: Offload, stage: OffloadChoice) -> Offload:
+    """Return where the stage is from now on.
 
-    stay_s: float = STAY_S
-
-    def decide(self, now_s: float, before: Offload, stage: OffloadChoice) -> Offload:
-        """Return where the stage is from now on.
-
-        It goes where it needs more than its own cluster has, and is slower here than there with the way and the move;
-        it comes back, not before half the planned stay, where it needs one instance less than there is room for, and
-        is by a fifth quicker here. Either where three decisions agree.
-        """
-        if before.there:
-            asks = stage.needed <= stage.most - 1 and stage.here_s < BACK * (stage.link_s + stage.there_s)
-            asks = asks and not 0 <= now_s - before.since_s < self.stay_s / 2  # below 0: the clock was set back
-        else:
-            asks = stage.needed > stage.most and stage.here_s > move_s(stage, self.stay_s) + stage.there_s
-        agreed = before.agreed + 1 if asks else 0
-        if agreed < IN_TURN:
-            return before._replace(agreed=agreed)
-        return Offload(not before.there, now_s, 0)
+    It goes where it needs more than its own cluster has, and is slower here than there with the way and the move;
+    it comes back, not before half the planned stay, where it needs one instance less than there is room for, and
+    is by a fifth quicker here. Either where three decisions agree.
+    """
+    if before.there:
+        asks = stage.needed <= stage.most - 1 and stage.here_s < BACK * (stage.link_s + stage.there_s)
+        asks = asks and not 0 <= now_s - before.since_s < STAY_S / 2  # below 0: the clock was set back
+    else:
+        asks = stage.needed > stage.most and stage.here_s > move_s(stage) + stage.there_s
+    agreed = before.agreed + 1 if asks else 0
+    if agreed < IN_TURN:
+        return before._replace(agreed=agreed)
+    return Offload(not before.there, now_s, 0)
 
 
 def offload_choice(

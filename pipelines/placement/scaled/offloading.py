@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, closing, suppress
 
 from configs.settings import Settings
-from models.placement.elastic.offload import Offload, OffloadRule, offload_choice
+from models.placement.elastic.offload import STAY_S, Offload, decide_offload, offload_choice
 from models.placement.plan.applications import BlockApplication, applications_of
 from models.placement.plan.measured import Placement
 from models.placement.plan.moved import place_block
@@ -52,7 +52,6 @@ class Offloading:
             self._modes = opened.enter_context(closing(Follower(settings.kafka, ["control"])))
             self._opened = opened.pop_all()
         self._modes_at: dict[str, float] = {}
-        self._rule = OffloadRule()
         self._newest: dict[str, Decision] = {}
         self._mode: dict[str, str] = {}
         self._heard: dict[str, float] = {}
@@ -129,7 +128,7 @@ class Offloading:
             choice = offload_choice(self._topology, rooms, home, other, said.executors, said.inputs)
             before = Offload(away, since_s, self._agreed.pop((block.name, other), 0))
             if choice is not None:
-                after = self._rule.decide(time.time(), before, choice)
+                after = decide_offload(time.time(), before, choice)
                 self._agreed[block.name, other] = after.agreed
                 if after.there != before.there:
                     asked.append((choice.there_s, other, after))
@@ -188,7 +187,7 @@ class Offloading:
         if (left := block.cluster != note.away) != note.left:
             note = note._replace(since_s=now_s, left=left)
             self._folder.note_offloaded(block.name, note)
-        if left and not 0 <= now_s - note.since_s <= self._rule.stay_s / 2:  # below 0 where the clock was set back
+        if left and not 0 <= now_s - note.since_s <= STAY_S / 2:  # below 0 where the clock was set back
             self._folder.note_offloaded(block.name, None)
             return None
         return note

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from models.placement.elastic.demand import ScaledStage, needs_of, source_need_rps
-from models.placement.elastic.offload import Offload, OffloadChoice, OffloadRule, move_s
+from models.placement.elastic.offload import Offload, OffloadChoice, decide_offload, move_s
 from models.placement.elastic.score import performance_score
 from models.policy.rules.elasticity import (
     LEAST_LOAD,
@@ -229,12 +229,11 @@ def test_a_constant_load_comes_to_rest_within_bounds(rps, instances, slow):
 def test_a_move_by_hand():
     stage = OffloadChoice(5, 4, 1.20, 0.40, 150, 200, 0.08, 30)
     assert move_s(stage) == pytest.approx(0.58) and move_s(stage._replace(rps=200)) == math.inf
-    rule = OffloadRule()
 
     def goes(**change):
         state = Offload()
         for now in range(3):
-            state = rule.decide(float(now), state, stage._replace(**change))
+            state = decide_offload(float(now), state, stage._replace(**change))
         return state.there
 
     assert goes() and not goes(here_s=0.98) and not goes(here_s=0.90)
@@ -242,11 +241,11 @@ def test_a_move_by_hand():
 
 
 def test_it_comes_back_when_there_is_room_and_it_is_quicker_not_before_half_the_stay():
-    rule, stage = OffloadRule(), OffloadChoice(3, 4, 0.3, 0.40, 100, 200, 0.08, 30)
+    stage = OffloadChoice(3, 4, 0.3, 0.40, 100, 200, 0.08, 30)
     state = Offload(there=True, since_s=0.0)
     for now in (10.0, 1700.0, 1800.0, 1860.0):
-        state = rule.decide(now, state, stage)
+        state = decide_offload(now, state, stage)
         assert state.there
-    assert not rule.decide(1920.0, state, stage).there
-    assert rule.decide(1920.0, state, stage._replace(needed=4)).there
-    assert rule.decide(1920.0, state, stage._replace(here_s=0.4)).agreed == 0
+    assert not decide_offload(1920.0, state, stage).there
+    assert decide_offload(1920.0, state, stage._replace(needed=4)).there
+    assert decide_offload(1920.0, state, stage._replace(here_s=0.4)).agreed == 0

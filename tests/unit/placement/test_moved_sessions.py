@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from configs.topology import load_topology
-from models.placement.elastic.offload import STAY_S, Offload, OffloadRule, offload_choice
+from models.placement.elastic.offload import STAY_S, Offload, decide_offload, offload_choice
 from models.placement.plan.applications import applications_of
 from models.placement.plan.choose import choose_placement
 from models.placement.plan.measured import greatest_factor
@@ -229,14 +229,14 @@ def test_in_the_session_of_an_off_load_the_rule_goes_with_many_lines_and_comes_b
     assert rooms == [2, 3]
     speeds = speed_table(rooms[1], 1, topology.partitions)
     assert speeds[3] > speeds[2], "the third executor would find no task, so none is decided"
-    rule, rps = OffloadRule(), topology.sources["lines"].rps
+    rps = topology.sources["lines"].rps
     a_line_s = topology.operators["split"].selectivity * topology.operators["count"].work_ms / 1000
     assert offloaded.TIMES * rps * a_line_s > speeds[2] and rps * a_line_s < speeds[1]
 
     def later(before, now_s, rps, needed, overhead_s):
         told = {"per_record_s": a_line_s, "arrival_rps": rps, "overhead_s": overhead_s}
         for _ in range(3):
-            before = rule.decide(now_s, before, offload_choice(topology, rooms, "west", "east", needed, told))
+            before = decide_offload(now_s, before, offload_choice(topology, rooms, "west", "east", needed, told))
         return before
 
     for overhead_s in (1.0, topology.overhead_s, 5.0):  # what the autoscaler may have learned
