@@ -18,10 +18,10 @@ from configs.bounds import DAY_S, JobName, Key, Section, Share, ZoneName
 from configs.configurations import StatedConfigurations
 from configs.errors import SettingsError
 from configs.files import read_section
-from configs.planning import BATCH_SHARE, UTILISATION, Executors, Planning
+from configs.planning import BATCH_SHARE, Executors, Planning
 
 __all__ = [
-    "BATCH_SHARE", "LEAST_BUDGET", "UTILISATION", "Contract", "Executors", "Planning",
+    "BATCH_SHARE", "LEAST_BUDGET", "Contract", "Executors", "Planning",
     "jobs_with_contract", "load_contract", "read_contract", "read_contracts",
 ]  # fmt: skip
 
