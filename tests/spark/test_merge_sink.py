@@ -157,9 +157,9 @@ def test_a_checkpoint_that_is_older_than_its_table_is_refused_and_one_that_repea
     before = version(table)
     shutil.rmtree(checkpoint)
     shutil.move(tmp_path / "copy", checkpoint)
-    for count, sink in ((4, kept), (5, None)):
+    for number, sink in ((4, kept), (5, None)):
         with pytest.raises(Exception, match=r"sums has results of later micro-batches than 1: .*older copy.*epoch=1"):
-            run(count, sink)
+            run(number, sink)
         assert version(table) == before
 
 
