@@ -163,11 +163,13 @@ def follow_job(
     after = TwinState(*(part.copy() for part in state))
     every = max(round(report_s / STEP_S), 1)
     arrivals, service_s = (np.asarray(part, float) for part in (job.arrivals_rps, job.service_s))
-    # Of whole numbers the compiled function would be another one, and compiling it takes seconds.
+    # Of whole numbers, or of counts that lie column by column, the compiled function would be another one, and
+    # compiling it takes a minute on busy cores.
     placed = JobOnNodes(
-        arrivals, service_s, counts, np.array(job.order, np.int64), ~np.isin(np.arange(job.operators), streams.tail),
+        arrivals, service_s, np.ascontiguousarray(counts), np.array(job.order, np.int64),
+        ~np.isin(np.arange(job.operators), streams.tail),
         nodes.capacity[:, CORES] - nodes.used[:, CORES], nodes.bandwidth_mbps * 1e6, distances_ms(nodes) / 1000,
-        job.pooled, job.pending, every,
+        job.pooled, float(job.pending), every,
     )  # fmt: skip
     kept = len(scale) // every
     course = Course(*(np.zeros((kept + 1, *wide)) for wide in ((), (), (), (job.operators,), (nodes.count,))))

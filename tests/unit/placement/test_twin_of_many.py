@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from models.placement.allocation.nodes import Nodes
 from models.placement.instances.job import ParallelJob, StreamEdge
+from models.placement.twin import follow
 from models.placement.twin.follow import empty_state, follow_job, move_instances
 from models.placement.twin.nodes_shared import slowdown
 from models.placement.twin.station import STEP_S, follow_queue, load_of, records_at, time_in_queue_s
@@ -118,6 +119,20 @@ def test_sources_wait_while_as_many_records_are_under_way_as_may_be():
     course = settled(job, nodes, np.array([[1]]))
     assert course.throughput_rps[-1] == pytest.approx(80, rel=1e-3)  # rho / (1 - rho) = 4
     assert course.latency_ms[-1] == pytest.approx(50, rel=1e-3)
+
+
+def test_counts_of_another_layout_and_a_whole_number_that_may_be_under_way_are_compiled_no_second_time():
+    """Which takes longer than all that is followed here."""
+    nodes, steps = one_domain([(4, 8)] * 2, slots=8), np.ones(8)
+    job = ParallelJob(
+        np.array([50.0, 0]), np.full(2, 0.005), np.ones(2, int), np.ones((2, 2)), (StreamEdge(0, 1),), pending=4.0
+    )
+    counts = np.eye(2, dtype=int)
+    _, course = follow_job(job, nodes, counts, empty_state(job, nodes), steps, 1.0)
+    compiled = list(follow._follow.signatures)
+    _, same = follow_job(replace(job, pending=4), nodes, np.asfortranarray(counts), empty_state(job, nodes), steps, 1.0)
+    assert follow._follow.signatures == compiled
+    np.testing.assert_array_equal(same.latency_ms, course.latency_ms)
 
 
 def test_a_run_in_parts_is_the_run_as_a_whole():
