@@ -3,8 +3,6 @@
 import os
 import pwd
 import socket
-import subprocess
-import sys
 import threading
 import time
 from functools import partial
@@ -17,7 +15,7 @@ from pipelines.scale import autoscaler, beside
 from pipelines.scale.beside import BesideQuery
 from pipelines.scale.learned import NOTHING
 from pipelines.spark.wall_clock import ClockWatch
-from tests.fakes.waiting import PATIENCE_S
+from tests.fakes.forked_script import run_script
 
 RIGHT = ClockWatch(float, lambda: None)
 """A clock that nobody sets."""
@@ -47,8 +45,8 @@ autoscaler.run_autoscaler(load(autoscaler={"policy": "static"}), Path("checkpoin
 """
 
 
-def test_sigterm_while_the_jvm_starts_ends_it_before_the_query_and_spares_the_jvm():
-    done = subprocess.run([sys.executable, "-c", SCRIPT], capture_output=True, text=True, timeout=PATIENCE_S)
+def test_sigterm_while_the_jvm_starts_ends_it_before_the_query_and_spares_the_jvm(tmp_path):
+    done = run_script(SCRIPT, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     ignored, *rest = done.stdout.splitlines()
     assert int(ignored.split()[1], 16) & 1 << 14 and rest == ["stopped"]
@@ -77,8 +75,7 @@ except turn.AnotherAutoscalerError as error:
 
 
 def test_one_that_is_refused_has_announced_no_contract_and_told_no_pool(tmp_path):
-    command = [sys.executable, "-c", REFUSED]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run_script(REFUSED, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.splitlines() == ["session", "listened", "another autoscaler decides"]
 
@@ -122,8 +119,7 @@ autoscaler.run_autoscaler(settings, Path("checkpoint"))
 
 @pytest.mark.parametrize("seen", ["there", "local", "gone"])
 def test_where_executors_cannot_read_the_signing_keys_it_ends_and_says_who_has_to(tmp_path, seen):
-    command = [sys.executable, "-c", UNREAD, seen]
-    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=PATIENCE_S)
+    done = run_script(UNREAD, tmp_path, seen)
     assert done.stdout.splitlines() == ["stopped"]
     if seen == "gone":
         *_, said = done.stderr.splitlines()
