@@ -1,9 +1,8 @@
 """Contracts while the query runs: what the driver accepts, what a worker reads, what is said."""
 
 import json
+import multiprocessing
 import os
-import subprocess
-import sys
 from types import SimpleNamespace
 
 import pytest
@@ -16,6 +15,7 @@ from pipelines.scale.contracts import AcceptedContracts, ContractWatch, make_con
 from pipelines.watched import GONE_S
 from tests.fakes.clock import clock_with
 from tests.fakes.unlisted import unlisted
+from tests.fakes.waiting import PATIENCE_S
 
 
 @pytest.fixture
@@ -197,25 +197,29 @@ def test_a_contract_that_the_broker_refuses_holds_up_no_other(folder, accepted, 
 
 
 def test_another_process_sees_what_was_accepted(folder, accepted, watch):
-    code = (
-        "import sys; from pathlib import Path; from pipelines.scale.contracts import AcceptedContracts\n"
-        "read = AcceptedContracts(Path(sys.argv[1]))\n"
-        "for line in sys.stdin: print(sorted((job, c.hash) for job, c in read.all().items()), flush=True)\n"
-    )
-    command = [sys.executable, "-c", code, str(accepted.file)]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as worker:
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
 
-        def seen():
-            worker.stdin.write("\n")
-            worker.stdin.flush()
-            return worker.stdout.readline().strip()
+    def tell():
+        read = AcceptedContracts(accepted.file)
+        while there.recv():
+            there.send(sorted((job, one.hash) for job, one in read.all().items()))
 
-        assert seen() == "[]"
-        for text in ("job: orders\n", "job: orders\nlatency_target_s: 9\n"):
-            write(folder, "orders", text)
-            watch.update()
-            assert seen() == str([("orders", accepted.of("orders").hash)])
-        worker.stdin.close()
+    def seen():
+        here.send(True)
+        assert here.poll(PATIENCE_S)
+        return here.recv()
+
+    worker = context.Process(target=tell, daemon=True)
+    worker.start()
+    assert seen() == []
+    for text in ("job: orders\n", "job: orders\nlatency_target_s: 9\n"):
+        write(folder, "orders", text)
+        watch.update()
+        assert seen() == [("orders", accepted.of("orders").hash)]
+    here.send(False)
+    worker.join(PATIENCE_S)
+    assert worker.exitcode == 0
 
 
 def test_what_was_written_by_another_version_is_written_anew(folder, accepted, watch):

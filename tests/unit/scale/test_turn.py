@@ -1,7 +1,7 @@
 """Of two autoscalers at one checkpoint one decides: whose turn it is, and when it comes to the next one."""
 
-import subprocess
-import sys
+import multiprocessing
+import signal
 import threading
 from types import SimpleNamespace
 
@@ -14,6 +14,7 @@ from pipelines.scale.autoscaler import leave_if_lost
 from pipelines.scale.other_autoscaler import AnotherAutoscalerError
 from pipelines.scale.turn import Turn
 from tests.fakes.clock import clock_with
+from tests.fakes.waiting import PATIENCE_S
 
 KAFKA = Kafka(bootstrap="broker:9092")
 
@@ -69,19 +70,25 @@ def test_the_first_one_decides_at_once_and_the_next_when_it_is_handed_over(tmp_p
 
 
 def test_of_one_that_was_killed_nothing_must_be_heard_for_a_while(tmp_path, heard):
-    script = (
-        "import sys, time; from pathlib import Path; from configs.sections import Kafka\n"
-        "from pipelines.scale.turn import Turn\n"
-        "held = Turn(Path(sys.argv[1]), Kafka()); print('held', flush=True); time.sleep(600)"
-    )
     checkpoint = tmp_path / "autoscaler"
-    with subprocess.Popen([sys.executable, "-c", script, str(checkpoint)], stdout=-1, text=True) as first:
-        try:
-            assert first.stdout.readline() == "held\n"
-            second = Turn(checkpoint, KAFKA)
-            assert not second.has_come()
-        finally:
-            first.kill()
+    context = multiprocessing.get_context("fork")
+    here, there = context.Pipe()
+
+    def hold():
+        held = Turn(checkpoint, KAFKA)
+        there.send("held")
+        signal.pause()
+        held.hand_over()
+
+    first = context.Process(target=hold, daemon=True)
+    first.start()
+    try:
+        assert here.poll(PATIENCE_S)
+        second = Turn(checkpoint, KAFKA)
+        assert not second.has_come()
+    finally:
+        first.kill()
+        first.join()
     heard.said += [None, "orders", "orders"]
     assert second.wait(threading.Event())
     assert not heard.said and heard.now.s == 1003.0 + turn.LISTEN_S + 1.0
