@@ -60,6 +60,22 @@ class Life:
         return self.rates[-1]
 
 
+@pytest.fixture(scope="module")
+def first_seconds():
+    life = Life()
+    life.lasts(100, progress)
+    return life
+
+
+@pytest.fixture
+def settled(first_seconds):
+    """A job whose replay has been read for a hundred seconds; to simulate them takes longer than all that follows."""
+    life = Life()
+    life.now, life.memory = first_seconds.now, Memory.from_json(first_seconds.memory.to_json())
+    life.rates, life.logged = [*first_seconds.rates], [*first_seconds.logged]
+    return life
+
+
 def test_without_a_replay_nothing_is_decided_of_one():
     life = Life()
     assert life.lasts(15) is None and "replay" not in life.logged[-1]["inputs"]
@@ -166,9 +182,8 @@ def test_records_that_cost_little_leave_more_of_them_room_and_none_counts_for_mo
     assert highest[0.25] > 2 * highest[None]
 
 
-def test_it_falls_at_once_when_live_records_come_and_the_logged_inputs_give_the_same_rate():
-    life = Life()
-    life.lasts(100, progress)
+def test_it_falls_at_once_when_live_records_come_and_the_logged_inputs_give_the_same_rate(settled):
+    life = settled
     before = life.rates[-1]
     life.lasts(11, progress, rps=150.0)
     certain = life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["certain_rps"]
@@ -181,9 +196,8 @@ def test_it_falls_at_once_when_live_records_come_and_the_logged_inputs_give_the_
     assert recompute_rate(edited) != life.logged[-1]["replay_rps"]
 
 
-def test_live_records_that_are_too_late_stop_it_whatever_is_free():
-    life = Life()
-    life.lasts(100, progress)
+def test_live_records_that_are_too_late_stop_it_whatever_is_free(settled):
+    life = settled
     assert life.rates[-1] > 20
 
     def batch(longest_s):
@@ -195,10 +209,9 @@ def test_live_records_that_are_too_late_stop_it_whatever_is_free():
     assert life.rates[-1] > 0.0  # and it comes back once they are in time again
 
 
-def test_it_comes_back_where_no_live_record_comes_that_could_be_too_late():
+def test_it_comes_back_where_no_live_record_comes_that_could_be_too_late(settled):
     """What the last records before a quiet night waited holds nothing up all night; records that wait do."""
-    life = Life()
-    life.lasts(100, progress)
+    life = settled
     life.lasts(31, progress, lambda now: second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=30.0))
     known = life.memory.replay.level
     assert life.logged[-1]["inputs"]["replay"]["state"]["relief"]["step"] >= 1
@@ -323,9 +336,8 @@ def test_a_paused_replay_asks_for_nothing_and_a_short_one_for_no_more_than_is_le
     assert 0 < life.rates[-1] <= 50 / 10  # fifty records, an interval of ten seconds
 
 
-def test_a_changed_contract_is_taken_over_at_the_next_interval():
-    life = Life()
-    life.lasts(100, progress)
+def test_a_changed_contract_is_taken_over_at_the_next_interval(settled):
+    life = settled
     before, rate = life.logged[-1]["inputs"]["replay"]["terms"], life.rates[-1]
     stricter = CONTRACT.model_copy(update={"latency_target_s": 5.0})
     life.scaler = Scaler(JOB, stricter, "reactive", "act")
@@ -334,7 +346,7 @@ def test_a_changed_contract_is_taken_over_at_the_next_interval():
     assert after["terms"]["scales"]["latency_ms"] == 5_000 != before["scales"]["latency_ms"]
     assert life.rates[-1] == pytest.approx(rate, rel=0.2)  # no fresh start
     life.lasts(30, progress)
-    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged[100:])
 
 
 def test_the_bounds_follow_what_the_executors_are_learned_to_sustain_and_nothing_else_begins_anew():
@@ -361,12 +373,11 @@ def test_the_bounds_follow_what_the_executors_are_learned_to_sustain_and_nothing
     assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged[-60:])
 
 
-def test_a_limit_that_a_changed_contract_no_longer_has_leaves_no_price():
+def test_a_limit_that_a_changed_contract_no_longer_has_leaves_no_price(settled):
     def late(now):
         return second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=14.0)
 
-    life = Life()
-    life.lasts(100, progress)
+    life = settled
     life.lasts(31, progress, late)
     priced = life.logged[-1]["inputs"]["replay"]["state"]["multipliers"]
     assert any(priced.values())
@@ -387,15 +398,14 @@ def test_what_the_records_of_a_replay_that_is_over_cost_tells_nothing_of_the_nex
     assert life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["replay_ratio"] == 1.0
 
 
-def test_a_clock_that_is_set_back_does_not_hold_a_rate_that_live_records_have_no_room_for():
-    life = Life()
-    life.lasts(100, progress)
+def test_a_clock_that_is_set_back_does_not_hold_a_rate_that_live_records_have_no_room_for(settled):
+    life = settled
     before = life.rates[-1]
     life.now -= 3_600.0
     life.lasts(25, progress, rps=150.0)
     certain = life.logged[-1]["inputs"]["replay"]["signals"]["operators"][JOB]["certain_rps"]
     assert life.rates[-1] <= max(2 * certain - 149.0, 0.0) < before
-    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged[100:])
 
 
 def test_a_least_rate_that_the_executors_no_longer_sustain_falls_with_what_they_do():
