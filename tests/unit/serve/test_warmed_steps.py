@@ -43,17 +43,24 @@ def test_the_store_keeps_what_a_champion_is_warmed_on_by_default_but_at_the_docu
     assert [s for s in range(1, 1801) if warmed_steps(s) > Serving().history] == [7, 8, *range(30, 39)]
 
 
+@pytest.fixture(scope="module")
+def warmed(ridge):
+    """That model, made ready on the loads, which takes seconds; whoever serves it steps a model of his own."""
+    windows = RecentWindows(STEP_S)
+    windows.add(JOB, enumerate(LOADS.tolist()))
+    return prepare_model(windows, JOB, f"{JOB}-forecaster", "1", pack_model(ridge))
+
+
 @pytest.fixture
-def served(ridge):
+def served(warmed):
     windows = RecentWindows(STEP_S)
     jobs = ServedJobs(windows, {JOB}, lambda job, by: None, 7)
     for window, rate in enumerate(LOADS.tolist()):
         jobs.step(JOB, Window(window, rate, None, 0.0))
-    ready = prepare_model(windows, JOB, f"{JOB}-forecaster", "1", pack_model(ridge))
     served = jobs.job(JOB)
-    deployment = ready.deployment(1, len(LOADS), STEP_S)
+    deployment = warmed.deployment(1, len(LOADS), STEP_S)
     served.deployments[:] = [deployment]
-    served.switch_model(ready.model, deployment, ready.warm_state)
+    served.switch_model(Online(warmed.model.forecaster), deployment, warmed.warm_state)
     return served
 
 
