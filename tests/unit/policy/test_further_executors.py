@@ -107,8 +107,13 @@ def lives(backpressure):
     return life, life.logged[-1]
 
 
-def test_a_decision_asks_for_no_executor_that_brings_nothing_and_names_what_each_would_bring():
-    life, made = lives(BOUND)
+@pytest.fixture(scope="module")
+def lived():
+    return {"bound": lives(BOUND), "free": lives(None)}
+
+
+def test_a_decision_asks_for_no_executor_that_brings_nothing_and_names_what_each_would_bring(lived):
+    life, made = lived["bound"]
     assert made["executors"] == 1
     assert made["reason"].endswith("; 2 more would bring neither live records nor replays anything")
     numbers = made["inputs"]["replay"]["weighed"]["numbers"]
@@ -117,7 +122,7 @@ def test_a_decision_asks_for_no_executor_that_brings_nothing_and_names_what_each
     held = life.scaler.hold_without_metrics(life.memory, life.now + 30.0)
     assert held.executors == 1  # nor without metrics
 
-    free, asked = lives(None)
+    free, asked = lived["free"]
     assert asked["executors"] == 3 and asked["reason"].endswith("; 2 more for replays")
     numbers = asked["inputs"]["replay"]["weighed"]["numbers"]
     assert [row["replay_rps"] for row in numbers] == sorted({row["replay_rps"] for row in numbers})
@@ -135,9 +140,9 @@ def test_without_metrics_no_executor_is_asked_for_of_which_a_batch_has_no_task(s
     assert (held.executors, held.codes) == (executors, ["hold", "no_metrics"])
 
 
-@pytest.mark.parametrize("backpressure", [None, BOUND])
-def test_decisions_and_what_they_weighed_are_made_again_bit_for_bit_of_what_they_name(backpressure):
-    life, _ = lives(backpressure)
+@pytest.mark.parametrize("which", ["free", "bound"])
+def test_decisions_and_what_they_weighed_are_made_again_bit_for_bit_of_what_they_name(lived, which):
+    life, _ = lived[which]
     contracts = {life.scaler.contract.hash: life.scaler.contract}
     with_replay = [one for one in life.logged if "replay" in one["inputs"]]
     assert len(with_replay) == 60
