@@ -12,6 +12,7 @@ from models.contract.state import begin
 from models.contract.trace import header, trace_line
 from models.policy.replays.control import decide_rate
 from models.twin.contract import proposed
+from pipelines.advise import observed
 from pipelines.bench import controller
 from pipelines.cli.app import app
 from pipelines.figures.goals import goals_of
@@ -233,7 +234,8 @@ def once(call):
 
 
 def test_a_contract_is_proposed_and_written_where_there_is_none(folder, lake, monkeypatch):
-    monkeypatch.setattr(proposed, "propose_contract", once(proposed.propose_contract))  # it takes seconds
+    monkeypatch.setattr(observed, "observe_job", once(observed.observe_job))  # either takes seconds
+    monkeypatch.setattr(proposed, "propose_contract", once(proposed.propose_contract))
     shown = run("init", "fares", "--price", "0.5")
     assert shown.exit_code == 0 and "price_per_executor_hour: 0.5 # as given" in shown.stdout
     assert shown.stderr.startswith("2.5 s with 1 to 2 executors: ") and not (folder / "fares.yaml").exists()
