@@ -43,7 +43,8 @@ def join_pairs(graph: Dag, most: float, odd: bool, seed: int) -> Coarser:
     able = order[
         (level[graph.head[order]] == level[graph.tail[order]] + 1) & (level[graph.tail[order]] % 2 == int(odd))
     ]
-    mate = _match(graph.demand, graph.outgoing, graph.incoming, graph.tail[able], graph.head[able], level, most)
+    # Of a whole number it would be compiled anew.
+    mate = _match(graph.demand, graph.outgoing, graph.incoming, graph.tail[able], graph.head[able], level, float(most))
     first = np.minimum(np.arange(graph.size), np.where(mate < 0, np.arange(graph.size), mate))
     _, of = np.unique(first, return_inverse=True)
     tail, head = of[graph.tail], of[graph.head]
