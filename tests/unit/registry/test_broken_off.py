@@ -3,7 +3,6 @@
 from types import SimpleNamespace
 
 import pytest
-from mlflow.store.entities import PagedList
 
 from pipelines.registry.aliases import CHAMPION, PREVIOUS, AliasStore
 from pipelines.registry.owned import KIND
@@ -25,6 +24,8 @@ class Models(AliasStore):
         return SimpleNamespace(version=version, tags=self.kept[version])
 
     def search_model_versions(self, condition, max_results, page_token):
+        from mlflow.store.entities import PagedList  # else every worker imports MLflow, and few need it
+
         return PagedList([self.get_model_version("", version) for version in self.kept], token=None)
 
     def model_tags(self, job):
