@@ -1,7 +1,6 @@
 """The live part of a run: where it fails it leaves no follower of the topics open; one missed look is no failure."""
 
 import json
-import time
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +11,7 @@ from pipelines.demo.champion import DemoError
 from pipelines.demo.live import LiveReplay, wait_for_forecast
 from pipelines.jobs.truth import Counted
 from pipelines.kafka.connection import BrokerError
+from tests.fakes.clock import clock_with
 
 
 class Broken:
@@ -38,7 +38,7 @@ def test_a_load_that_fails_leaves_nothing_open(monkeypatch, tmp_path):
 
 
 def test_a_look_at_the_counts_that_the_broker_does_not_answer_is_one_of_many(monkeypatch, tmp_path):
-    looks, one = [], {"n": 3, "seq_sum": 3}
+    looks, one, now = [], {"n": 3, "seq_sum": 3}, SimpleNamespace(s=0.0)
     (tmp_path / "truth.json").write_text(json.dumps({"produced": 3, "windows": {"live": {"a": one}, "corrected": {}}}))
 
     def read_counts(kafka):
@@ -47,7 +47,12 @@ def test_a_look_at_the_counts_that_the_broker_does_not_answer_is_one_of_many(mon
             raise BrokerError("the broker does not answer")
         return Counted({"a": one} if len(looks) == 3 else {})
 
-    silent = SimpleNamespace(poll=lambda wait_s: time.sleep(wait_s) or [], close=lambda: None)
+    def poll(wait_s):
+        now.s += wait_s
+        return []
+
+    monkeypatch.setattr(live, "time", clock_with(monotonic=lambda: now.s))
+    silent = SimpleNamespace(poll=poll, close=lambda: None)
     ended = SimpleNamespace(running=lambda: False, wait=lambda _: 0)
     monkeypatch.setattr(live, "Follower", lambda kafka, topics, start: silent)
     monkeypatch.setattr(live, "read_counts", read_counts)

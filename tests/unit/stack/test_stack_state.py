@@ -3,12 +3,13 @@ import json
 import os
 import subprocess
 import time
+from functools import partial
 
 import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.stack import began, state
+from pipelines.stack import began, processes, state
 from pipelines.stack.began import began_s
 from pipelines.stack.context import StackRunsError
 from pipelines.stack.state import StackState
@@ -109,7 +110,9 @@ def test_a_file_system_without_locks_is_named_and_no_stack_that_runs(tmp_path, m
     assert found.value.filename == str(tmp_path / "stack.lock")
 
 
-def test_what_is_left_of_a_session_whose_first_process_was_killed_is_ended_though_it_shows_no_marker(tmp_path):
+def test_what_is_left_of_a_session_whose_first_process_was_killed_is_ended_though_it_shows_no_marker(
+    tmp_path, monkeypatch
+):
     begun = subprocess.Popen(
         ["bash", "-c", "sleep 600 & echo $!; wait"], env={"PATH": os.environ["PATH"]}, stdout=subprocess.PIPE,
         start_new_session=True,
@@ -117,6 +120,8 @@ def test_what_is_left_of_a_session_whose_first_process_was_killed_is_ended_thoug
     assert begun.stdout is not None
     left = psutil.Process(int(begun.stdout.readline()))
     state.write(tmp_path, of({"airflow": (begun.pid, began_s(begun.pid)), "broker": (2**22 - 1, 1.0)}))
+    at_once = partial(processes.end_processes, grace_s=0.2)  # nobody is left to whom SIGTERM is sent
+    monkeypatch.setattr(processes, "end_processes", at_once)
     begun.kill()
     begun.wait()
     assert state.running(tmp_path) is None
