@@ -74,7 +74,7 @@ class Reaper:
         return called
 
     def arm(self):
-        self.armed = self.rng.choice(self.places) if self.rng.random() < 0.35 else ""
+        self.armed = self.rng.choice(self.places) if self.places and self.rng.random() < 0.35 else ""
 
     def reach(self, where):
         if self.armed == where:
@@ -104,11 +104,16 @@ def life(folder, log, path, seed, swaps, places):
         ended(served)
 
 
-def disturbed(folder, log, seed, swaps=None, places=PLACES):
-    """Run to the end of the log in processes that are killed; store, what was sent, and how many were."""
+def disturbed(folder, log, seed, swaps=None, places=PLACES, most=math.inf):
+    """Run to the end of the log in processes that are killed, `most` at most; store, what was sent, how many were."""
     path, kills = folder.with_suffix(".sent"), 0
     swaps = scripted_swaps() if swaps is None else swaps
-    while forked(partial(life, folder, log, path, f"{seed} {kills}", swaps, places)) == signal.SIGKILL:
+
+    def lived():
+        left = places if kills < most else ()
+        return forked(partial(life, folder, log, path, f"{seed} {kills}", swaps, left))
+
+    while lived() == signal.SIGKILL:
         kills += 1
     wire = FileWire(path)
     return ended(Served(folder, log, wire, swaps)), wire.sent, kills
@@ -136,7 +141,9 @@ def test_a_run_that_is_killed_leaves_what_an_undisturbed_one_leaves(seed, tmp_pa
 
 @pytest.mark.parametrize("place", PLACES)
 def test_the_reaper_reaches_each_of_its_places(place, tmp_path, quick, undisturbed):
-    again, _, kills = disturbed(tmp_path / "killed", log_of(0), 0, places=(place,))
+    # Before its first step a process is often killed in vain: eight times in all are enough of that place.
+    most = 8 if place == "before" else math.inf
+    again, _, kills = disturbed(tmp_path / "killed", log_of(0), 0, places=(place,), most=most)
     assert kills
     assert again == undisturbed(0)[0]
 
