@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from pipelines.html.numbers import number_of
+from pipelines.report.alternatives import NOTHING
 from pipelines.report.headline import summary_text, verdict_lines
 from pipelines.report.measures import measure_run
 from pipelines.report.page import render_report
@@ -206,11 +207,13 @@ def test_one_of_a_thing_is_told_as_one(forecast):
     assert number_of(2000, "query", "queries") == "2,000 queries" and number_of(None, "step") == "– steps"
 
 
-def test_money_is_told_where_the_contract_has_a_price(forecast):
+def test_money_is_told_where_the_contract_has_a_price(forecast, monkeypatch):
     folder, _, s = forecast
     assert s["cost"]["money"] is None and " for " not in verdict_lines(s)[1].split(",")[0]
     priced = load_run(folder)
     priced = replace(priced, contract=priced.contract.model_copy(update={"price_per_executor_hour": 0.5}))
+    known = {name: s["cost"][name] for name in NOTHING}  # which no price changes, and which takes seconds
+    monkeypatch.setattr("pipelines.report.summary.price_run", lambda measured: known)
     found = summary_of(measure_run(priced))
     assert found["cost"]["money"] == pytest.approx(s["executor_s"] / 7200, abs=1e-3)
     assert f"executor-seconds for {found['cost']['money']:.2f}" in summary_text(found)
