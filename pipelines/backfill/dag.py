@@ -170,7 +170,7 @@ def _goes_on(before: ReplayOrder, settings: Settings) -> bool:
 
 
 def _planned(settings: Settings, form: dict[str, Any], by: str, mark: str = "") -> CheapestOrder:
-    topics = (form["topic"],) if form["topic"] else ()
+    topics = (form["topic"],) if (form["topic"] or "").strip() else ()
     asked = AskedRange(
         form["job"], form["begin"], form["end"], topics, form.get("late_s"), compare=form.get("compare", False),
         table=Path(form["table"]) if form.get("table") else None, weight=form.get("weight"), mark=mark,

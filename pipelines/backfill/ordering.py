@@ -107,7 +107,7 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     since, until = [clock.wall_at(moment) for moment in moments]
     table = asked.table.resolve() if asked.table else None
     span = read_lateness(settings.kafka, asked.job, clock).range_of(since, until, asked.late_s, time.time())
-    topics = list(dict.fromkeys(" ".join(asked.topics).replace(",", " ").split())) or [settings.kafka.topic("events")]
+    topics = list(dict.fromkeys(" ".join(asked.topics or [settings.kafka.topic("events")]).replace(",", " ").split()))
     try:
         found = find_range(settings.kafka, topics, span, table)
     except NotHeldError as error:

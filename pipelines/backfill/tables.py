@@ -34,6 +34,8 @@ def find_range(kafka: Kafka, topics: Sequence[str], asked: TimeRange, table: Pat
         BrokerError, ValueError: as `find_offsets`.
         JavaError, JarsError: Spark cannot be started.
     """
+    if not topics:
+        raise RangeError("--topic names no topic: give its name, or leave it out for the job's own events")
     several = len(topics) > 1
     if table is None:
         return _joined([find_offsets(kafka, topic, asked, several) for topic in topics], asked)
@@ -143,5 +145,5 @@ def table_for(orders: Mapping[str, ReplayOrder], topics: Collection[str], begin:
     _, name, table, since, until = min(known)
     return (
         f". Table {table} held {told_moment(since)} to {told_moment(until)} when replay {name!r} of this job was "
-        f"ordered, and was not opened now: order the range with --table {table}"
+        f"ordered, and was not opened now: give it (--table {table}, or Table in the form)"
     )

@@ -6,8 +6,10 @@ import io
 import logging
 import multiprocessing
 import os
+import signal
 import sys
 import threading
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from subprocess import CompletedProcess
@@ -40,5 +42,8 @@ def _become(script: str, folder: Path, arguments: Sequence[str]) -> None:
     sys.argv = ["-c", *arguments]
     # What pytest would keep to itself of what goes wrong.
     threading.excepthook, sys.unraisablehook = threading.__excepthook__, sys.__unraisablehook__
+    warnings.resetwarnings()
+    warnings.showwarning = warnings._showwarning_orig
     logging.getLogger().handlers.clear()
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
     exec(compile(script, "<string>", "exec"), {"__name__": "__main__"})

@@ -213,10 +213,10 @@ def test_live_records_wait_on_their_topic_while_they_are_held_back(life):
         for _ in range(2)
     ]
     assert all(0 < batch.batch_rows < RPS for batch in batches), batches  # unbounded it would take those of two seconds
-    life.interval(lambda m: (m.lag_records or 0) > 6 * RPS, "records that wait")
+    life.interval(lambda m: (m.lag_records or 0) > 8 * RPS, "records that wait")
     life.decide(running)
     life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.batch_rows > 4 * RPS, "larger batch")
-    life.interval(lambda m: (m.lag_records or 0) < 6 * RPS, "backlog that is read")
+    life.interval(lambda m: (m.lag_records or 0) < 8 * RPS, "backlog that is read")
     assert "no longer held back" in life.job.log.read_text()
 
 

@@ -72,7 +72,8 @@ def test_a_word_to_a_job_reaches_the_broker_of_the_stack(empty_topics, broker_va
 
         wait_until(ended, "the end of the command", every_s=0.2)
         assert process.wait() == 0
-    assert "orders: freeze\n" in (tmp_path / "log").read_text()
+    said = (tmp_path / "log").read_text()
+    assert "orders: freeze\n" in said and "no sign" not in said and "still after" not in said, said
 
 
 def test_benchmarks_and_the_demonstration_leave_a_persons_broker_as_it_is(empty_topics, tmp_path, monkeypatch):

@@ -131,7 +131,7 @@ def test_a_checkpoint_that_is_older_than_its_table_is_refused_and_one_that_repea
     """In one driver the query is started again with the sink that it had, in the next one with another."""
     spark, table, source, checkpoint = one_partition, tmp_path / "sums", tmp_path / "orders", tmp_path / "checkpoint"
     source.mkdir()
-    kept = MergeSink(str(table), ["shop"])
+    made, kept = (MergeSink(str(table), ["shop"]) for _ in range(2))
 
     def run(count, sink=None):
         """Add a file, a micro-batch of its own, and read what was not read yet."""
@@ -147,13 +147,13 @@ def test_a_checkpoint_that_is_older_than_its_table_is_refused_and_one_that_repea
         (checkpoint / "commits" / f"{batch}").unlink()
         (checkpoint / "commits" / f".{batch}.crc").unlink(missing_ok=True)
 
-    run(0)
+    run(0, made)
     shutil.copytree(checkpoint, tmp_path / "copy")
-    run(1)
+    run(1, made)
     forget(1)
-    run(2, kept)  # new to it: the first one that it writes is a repeat
+    run(2, made)
     forget(2)
-    run(3, kept)
+    run(3, kept)  # the first one that it writes is a repeat
     before = version(table)
     shutil.rmtree(checkpoint)
     shutil.move(tmp_path / "copy", checkpoint)

@@ -138,9 +138,13 @@ def read_spec(table: Path, name: str) -> Spec | None:
 
 
 def has_begun(table: Path, name: str) -> bool:
-    """Return whether a backfill's replay has begun to read by micro-batches, and goes on where it was."""
-    own = folder(table, name)
-    return (own / SPEC).exists() and (own / CHECKPOINT).is_dir()  # without the spec it begins anew
+    """Return whether a backfill's replay has begun to read by micro-batches, and goes on where it was.
+
+    Raises:
+        BackfillError: as `read_spec`.
+    """
+    known = read_spec(table, name)  # without one, or with that of one that is over, it begins anew
+    return known is not None and known.state == "open" and (folder(table, name) / CHECKPOINT).is_dir()
 
 
 def write_spec(table: Path, spec: Spec) -> None:

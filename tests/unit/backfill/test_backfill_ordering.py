@@ -129,7 +129,7 @@ def test_the_table_is_known_from_which_an_earlier_order_read_all_that_is_to_be_r
     known = {one.id: one for one in orders}
     of_near = (
         f". Table {near} held 2023-11-12T10:00:00Z to 2023-11-12T11:00:00Z when replay 'fix' of this job was ordered, "
-        f"and was not opened now: order the range with --table {near}"
+        f"and was not opened now: give it (--table {near}, or Table in the form)"
     )
     assert table_for(known, ["sales"], TEN) == of_near
     month_ago = TEN - 86_400 * 29
@@ -148,7 +148,7 @@ def test_a_range_that_the_topic_no_longer_holds_is_refused_with_the_table_that_i
     monkeypatch.setattr(ordering, "read_orders", lambda kafka, job: {known.id: known})
     monkeypatch.setattr(ordering, "find_range", find)
     asked = ordering.AskedRange("orders", "2023-11-14T10:00:00Z", "2023-11-14T11:00:00Z", ("sales",))
-    words = rf"^topic 'sales' begins at noon\. .*--table PATH\. Table .* order the range with --table {tmp_path}$"
+    words = rf"^topic 'sales' begins at noon\. .*--table PATH\. Table .* \(--table {tmp_path}, or Table in the form\)$"
     with pytest.raises(RangeError, match=words):
         ordering.make_order(load(), asked)
 

@@ -116,6 +116,8 @@ def test_an_order_asks_for_the_range_that_live_has_counted(monkeypatch):
 
     def find(kafka, topics, span, table):
         asked.append(span)
+        if not topics:
+            raise RangeError("no topic")
         return OffsetRange(*({topic: {"0": at} for topic in topics} for at in (0, 9)))
 
     monkeypatch.setattr(ordering, "find_range", find)
@@ -125,6 +127,9 @@ def test_an_order_asks_for_the_range_that_live_has_counted(monkeypatch):
     for topics in (("sales", "refunds", "sales"), ("sales, refunds,",), ("sales,refunds", "", "refunds")):
         of_several = ordering.make_order(load(), ordering.AskedRange("orders", iso(10), iso(12), topics))
         assert ([*of_several.starts], of_several.records, order.records) == (["sales", "refunds"], 18, 9)
+    for topics in (("",), (" ,",)):
+        with pytest.raises(RangeError, match="no topic"):  # the job's own is for whoever gives no option
+            ordering.make_order(load(), ordering.AskedRange("orders", iso(10), iso(12), topics))
     marked = ordering.make_order(load(), ordering.AskedRange("orders", iso(10), iso(12), mark="1f"))
     assert (order.id, marked.id) == ("20231114T100000-20231114T120000", "20231114T100000-20231114T120000-1f")
     assert asked[0].until > NOON + DELAY_S and asked[0].final == batches[-1].watermark

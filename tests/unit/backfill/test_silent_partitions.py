@@ -152,6 +152,8 @@ def test_a_range_of_several_topics_has_each_of_them_also_one_without_a_record_of
     at(Several, {"events": DAY + 1200, "refunds": DAY + 1200})
     with pytest.raises(RangeError, match=r"^none of the topics events, refunds holds a record produced from 2023-11-1"):
         find_range(KAFKA, ["events", "refunds"], ASKED)
+    with pytest.raises(RangeError, match="--topic names no topic"):
+        find_range(KAFKA, [], ASKED)
     with pytest.raises(RangeError, match=r"^topic 'events' holds no record produced from"):
         find_range(KAFKA, ["events"], ASKED)
 

@@ -14,7 +14,7 @@ from tidecast.backfill import into as into_table
 from tidecast.backfill import namespace
 from tidecast.backfill.final import check_final, watermark_ms, why_open
 from tidecast.backfill.kept import kept_folder
-from tidecast.backfill.spec import BackfillError
+from tidecast.backfill.spec import BackfillError, Spec
 from tidecast.backfill.summary import Summary
 from tidecast.backfill.topic import into, send
 from tidecast.orders import ReplayOrder
@@ -169,9 +169,11 @@ def test_which_replay_has_begun_is_known_by_its_files_to_the_jobs_next_driver(mo
         monkeypatch.setattr(module, name, lambda *given: None)
     own = namespace.folder(tmp_path / "job", "fix")
     (own / namespace.CHECKPOINT).mkdir(parents=True)
-    (own / namespace.SPEC).touch()
-    again = make(str(tmp_path / "job"))
+    again, spec = make(str(tmp_path / "job")), Spec("fix", "results", HOUR, 2 * HOUR, "1", ("k",))
+    namespace.write_spec(tmp_path / "job", spec)
     assert again.begun("fix") and not again.begun("other") and again.ended_at("fix") == 0.0
+    namespace.write_spec(tmp_path / "job", dataclasses.replace(spec, state="published"))
+    assert not again.begun("fix")  # it begins anew, and what it kept goes first
 
 
 def test_windows_are_open_until_the_watermark_is_past_them():

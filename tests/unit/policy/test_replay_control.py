@@ -64,6 +64,7 @@ class Life:
 def first_seconds():
     life = Life()
     life.lasts(100, progress)
+    assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged)
     return life
 
 

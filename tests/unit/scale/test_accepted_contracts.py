@@ -212,14 +212,19 @@ def test_another_process_sees_what_was_accepted(folder, accepted, watch):
 
     worker = context.Process(target=tell, daemon=True)
     worker.start()
-    assert seen() == []
-    for text in ("job: orders\n", "job: orders\nlatency_target_s: 9\n"):
-        write(folder, "orders", text)
-        watch.update()
-        assert seen() == [("orders", accepted.of("orders").hash)]
-    here.send(False)
-    worker.join(PATIENCE_S)
-    assert worker.exitcode == 0
+    there.close()
+    try:
+        assert seen() == []
+        for text in ("job: orders\n", "job: orders\nlatency_target_s: 9\n"):
+            write(folder, "orders", text)
+            watch.update()
+            assert seen() == [("orders", accepted.of("orders").hash)]
+        here.send(False)
+        worker.join(PATIENCE_S)
+        assert worker.exitcode == 0
+    finally:
+        worker.kill()
+        worker.join()
 
 
 def test_what_was_written_by_another_version_is_written_anew(folder, accepted, watch):
