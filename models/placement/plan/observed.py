@@ -19,7 +19,7 @@ from models.policy.rules.elasticity import CATCH_UP_S
 LEAST_BATCHES, LEAST_SPREAD = 8, 0.2
 """Batches, and the standard deviation of their records as a share of the mean, from which on what a record takes is
 told apart from what every batch takes."""
-WAITS_MOST = 0.5
+LEAST_S, WAITS_MOST = 60.0, 0.5
 """Of what comes or is read, that what waits counts for at most: a plan stands for a day, a backlog for minutes."""
 LEVELS = (np.arange(40) + 0.5) / 40
 """Quantiles of a batch's records that stand for all of them."""
@@ -131,6 +131,8 @@ def observe_block(
     told = sum(runs[edge.head] * rates.sent[edge.tail] for edge in read)  # each branch reads its source anew
     times = told / said if said > 0 else 1.0
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
+        if sum(one.span_s for one in arrived) < max(LEAST_S, 3 * topology.trigger_s):
+            arrived = ()  # it had no time for two batches, as one that has just begun or has ended
         come_rps = arriving_rps(arrived, topology.trigger_s, 0.0) or None  # where nothing comes it rests
         arrival_rps = mean_rps(arrived) or None
         return ObservedBlock(block, said, None, None, None, len(batches), come_rps=come_rps, arrival_rps=arrival_rps)

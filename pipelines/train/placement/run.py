@@ -94,13 +94,19 @@ def champion_for(registry: PlacementRegistry, space: QuerySpace) -> PlacementMod
     if network is not None:
         return network
     lost_s = _lost_s(registry, name, space, TWIN)
-    if lost_s is None:
+    by_lstm_s = _lost_s(registry, name, space, LSTM)
+    if lost_s is None and by_lstm_s is None:
         return registry.load(name, space)  # refuses it, and says to train one
+    if lost_s is None:
+        raise RegistryError(
+            f"{name}: none serves for these queries, and one that was trained on the job's performance model lost. A "
+            "run of the DAG plan_placement with `env: twin` trains one in the twin."
+        )
     made, until = (f"{datetime.fromtimestamp(at, UTC):%-d %B %Y at %H:%M} UTC" for at in (lost_s, lost_s + WEEK_S))
     lstm = "; a run with `env: lstm` trains one on the job's performance model, where that is trusted"
     raise RegistryError(
         f"{name}: none serves for these queries. One that was trained on {made} lost, so no other is trained until "
-        f"{until}. Till then the plan stands alone{lstm if _lost_s(registry, name, space, LSTM) is None else ''}."
+        f"{until}. Till then the plan stands alone{lstm if by_lstm_s is None else ''}."
     )
 
 

@@ -71,13 +71,15 @@ def test_a_backlog_of_hours_counts_for_half_of_what_comes_or_is_read():
 
 
 def test_what_comes_is_known_also_of_a_query_that_did_no_two_batches():
-    arrived = [ArrivedInterval(100.0, 10.0, 1_800.0, 600_000)]
+    arrived = [ArrivedInterval(100.0, 60.0, 1_800.0, 600_000)]
     hangs = observe_block(ADVERTS, TWO, 0, [batch(100.0, 900)], arrived=arrived)
     assert (hangs.rps, hangs.cores, hangs.latency_s, hangs.batches) == (None, None, None, 1)
     assert hangs.come_rps == hangs.offered_rps == 1.5 * 1_800 and hangs.arrival_rps == 1_800
     assert observe_block(ADVERTS, TWO, 1, [], arrived=arrived).offered_rps is None
-    rests = observe_block(ADVERTS, TWO, 0, [], arrived=[ArrivedInterval(100.0, 10.0, 0.0, 0)])
+    rests = observe_block(ADVERTS, TWO, 0, [], arrived=[ArrivedInterval(100.0, 60.0, 0.0, 0)])
     assert rests.offered_rps is None  # as stated: nothing is known of its work
+    begins = observe_block(ADVERTS, TWO, 0, [], arrived=[arrived[0]._replace(span_s=59.0)])
+    assert begins.offered_rps is None  # in less than a minute it has had no time for two
 
 
 def test_operators_inside_a_query_have_the_rates_at_which_it_counts_their_rows():

@@ -462,6 +462,8 @@ def test_while_none_is_trained_for_one_that_lost_the_proposal_says_until_when_an
     lstm = Trained(1.0, "lstm", verdict, champion).versions("adverts")
     monkeypatch.setattr(Trained, "versions", lambda *_: [*twin, *lstm])
     assert "Till then the plan stands alone." in told(6.9)[0]
+    monkeypatch.setattr(Trained, "versions", lambda *_: lstm)
+    assert "A run of the DAG plan_placement with `env: twin` trains one in the twin." in told(6.9)[0]
 
 
 def test_it_is_trained_for_the_work_that_was_measured_at_the_stated_rates_or_higher_ones(job, monkeypatch):
