@@ -19,7 +19,9 @@ from models.policy.rules.elasticity import CATCH_UP_S
 LEAST_BATCHES, LEAST_SPREAD = 8, 0.2
 """Batches, and the standard deviation of their records as a share of the mean, from which on what a record takes is
 told apart from what every batch takes."""
-LEAST_S, WAITS_MOST = 60.0, 0.5
+LEAST_S = 60.0
+"""Seconds of arrivals, at least, after which a query that did fewer than two batches has had the time for them."""
+WAITS_MOST = 0.5
 """Of what comes or is read, that what waits counts for at most: a plan stands for a day, a backlog for minutes."""
 LEVELS = (np.arange(40) + 0.5) / 40
 """Quantiles of a batch's records that stand for all of them."""
