@@ -83,7 +83,7 @@ def plan_placement() -> None:
 
     @task
     def plan(params: Any = None) -> dict[str, Any]:
-        """Plan and write the page; returns `sentence`, `ask`, `load`, `known`, `page` and both placements.
+        """Plan and write the page; returns `sentence`, `ask`, `load`, `known`, `backlog`, `page` and both placements.
 
         Raises:
             AirflowSkipException: this run is of no single topology.

@@ -7,6 +7,7 @@ import time
 from collections import deque
 from collections.abc import Sequence
 from contextlib import closing, suppress
+from datetime import UTC, datetime
 from statistics import median
 from typing import NamedTuple
 
@@ -16,6 +17,7 @@ from models.placement.learned.online import StepOutcome
 from models.placement.plan.applications import applications_of, reads_of
 from models.placement.plan.as_measured import measured_factor, offered_loads
 from models.placement.plan.observed import ArrivedInterval, ObservedBlock, observe_block, slowest_path_s
+from pipelines.html.numbers import number_of
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.committed import read_committed
 from pipelines.kafka.connection import BrokerError
@@ -42,6 +44,7 @@ class PlannedLoad(NamedTuple):
         known: whether that was given, or anything was measured; else it is planned for the stated rates.
         observed: each query, as planned and as measured: not at all where a load was given.
         path_s: latency along the slowest path, as measured.
+        backlog: whether what waits for its queries counts, where they were measured; else only what comes.
     """
 
     topology: Topology
@@ -50,11 +53,28 @@ class PlannedLoad(NamedTuple):
     known: bool = True
     observed: Sequence[ObservedBlock] = ()
     path_s: float | None = None
+    backlog: bool = True
 
 
 def span_of(topology: Topology) -> float:
     """Return the seconds up to now by which the load of a running job is told: ten minutes, or ten triggers."""
     return max(LAST_S, 10 * topology.trigger_s)
+
+
+def span_in_words(topology: Topology) -> str:
+    """Return `span_of` in words, as "10 minutes"."""
+    return number_of(math.ceil(span_of(topology) / 60), "minute")
+
+
+def planned_when(topology: Topology, measured: bool) -> str:
+    """Return in a sentence, without its full stop, that a plan is made now, and by the load of which time.
+
+    Args:
+        topology: of the job.
+        measured: whether that was measured, in the seconds up to now that `span_of` tells.
+    """
+    said = f"Planned on {datetime.fromtimestamp(time.time(), UTC):%-d %B %Y at %H:%M:%S} UTC"
+    return f"{said}, for the load of the {span_in_words(topology)} before" if measured else said
 
 
 def step_of(topology: Topology) -> float:

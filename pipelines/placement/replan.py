@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 import json
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import asdict, replace
-from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from configs.errors import FinalError, SettingsError
 from configs.settings import Settings, load
-from configs.topology import Topology, load_topology
+from configs.topology import load_topology
 from models.placement.plan.applications import applications_of, reads_of
 from models.placement.plan.as_measured import as_measured, measured_factor
 from models.placement.plan.choose import PlacementPlan, PlanError, choose_placement
@@ -24,9 +21,16 @@ from models.placement.plan.missing import summary
 from models.placement.plan.moved import keep_executors
 from models.placement.plan.observed import observe_block
 from models.placement.rates import rates_of
-from pipelines.html.numbers import number_of
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import PlannedLoad, observe_job, observe_record_bytes, observe_trips, span_of
+from pipelines.placement.observed import (
+    PlannedLoad,
+    observe_job,
+    observe_record_bytes,
+    observe_trips,
+    planned_when,
+    span_in_words,
+    span_of,
+)
 from pipelines.placement.page.plan_page import RunningJob, compare, describe_change, page_of_plan, write_plan_page
 from pipelines.placement.reached import refuse_away
 from pipelines.placement.running import job_folder
@@ -70,7 +74,8 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         `sentence`, what would change of the running job, when it was planned, whether anything was measured and it runs
         at all, and whether its file is another one since it was begun, which this plan does not know; `ask`, whether
         anything would that can be applied, and is not for want of measurements; `load`; `known`, whether that was given
-        or measured; `page`, path of the page; `was` and `placement`, where the queries are wanted, and would be.
+        or measured; `backlog`, whether what waits counts, where anything was; `page`, path of the page; `was` and
+        `placement`, where the queries are wanted, and would be.
 
     Raises:
         ReplanError: the clusters have no room, for a job that was begun for its own queries.
@@ -81,13 +86,14 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         found = plan_job(settings, settings.topologies_dir / f"{name}.yaml", form.get("load"))
     except PlanError as error:
         raise ReplanError(f"{error}") from None
-    (topology, factor, told, known, *_), made, measured, notes, running = found
+    (topology, factor, told, known, *_, backlog), made, measured, notes, running = found
     page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, notes, running)
     was = None if running is None else running.placement
     sentence, ask = compare(topology, was, made.placement, told)
     return {
         "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
-        "page": str(page), "was": None if was is None else as_json(was), "placement": as_json(made.placement),
+        "backlog": backlog, "page": str(page), "was": None if was is None else as_json(was),
+        "placement": as_json(made.placement),
     }  # fmt: skip
 
 
@@ -106,23 +112,23 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
     folder, name = job_folder(settings, file.stem), file.stem
     was = folder.wanted() if folder.began() else None
     if was:
-        load_now = loaded(settings, folder, load_factor)
+        load_now, *alone = loads_of(settings, folder, load_factor)
     else:
-        load_now = PlannedLoad(load_topology(name, file.parent), load_factor or 1.0, load_factor or 1.0)
+        load_now, alone = PlannedLoad(load_topology(name, file.parent), load_factor or 1.0, load_factor or 1.0), []
     measured = was is not None and load_now.known and not load_factor
     fixed = tuple(one.operators for one in was.blocks) if was else None
     notes = [planned_when(load_now.topology, measured)]
     try:
         made = choose_placement(load_now.topology, load_now.factor, fixed)
     except PlanError:
-        if not measured or all(one.come_rps == one.arrival_rps for one in load_now.observed):
+        if not alone:
             raise
-        load_now = loaded(settings, folder, None, waits=False)
+        (load_now,) = alone
         made = choose_placement(load_now.topology, load_now.factor, fixed)
         notes.append("There is no room to work off what waits, too: planned for what comes alone")
     topology, factor, _, known, *_ = load_now
     if not known:
-        notes.append(f"Nothing was measured in the last {_minutes(topology)}: planned for the stated rates")
+        notes.append(f"Nothing was measured in the last {span_in_words(topology)}: planned for the stated rates")
     if was and not measured and not state.is_reserved(folder.path / "stack"):
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if was and folder.has_changed(file):
@@ -138,21 +144,6 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
         followed_s = followed_quantile_s(Measure(topology, rates_of(topology, factor)), placement)
         made = replace(made, placement=placement, followed_s=followed_s)  # what is applied
     return PlannedJob(load_now, made, measured, notes, RunningJob(was, load_now.observed, load_now.path_s))
-
-
-def planned_when(topology: Topology, measured: bool) -> str:
-    """Return in a sentence, without its full stop, that a plan is made now, and by the load of which time.
-
-    Args:
-        topology: of the job.
-        measured: whether that was measured, in the seconds up to now that `span_of` tells.
-    """
-    said = f"Planned on {datetime.fromtimestamp(time.time(), UTC):%-d %B %Y at %H:%M:%S} UTC"
-    return f"{said}, for the load of the {_minutes(topology)} before" if measured else said
-
-
-def _minutes(topology: Topology) -> str:
-    return number_of(math.ceil(span_of(topology) / 60), "minute")
 
 
 def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
@@ -214,11 +205,11 @@ def _beside_autoscaler(folder: JobFolder, load_now: PlannedLoad, was: Placement,
     return keep_executors(Measure(topology, rates_of(topology, factor)), made, was, scaled)
 
 
-def loaded(settings: Settings, folder: JobFolder, load_factor: float | None, waits: bool = True) -> PlannedLoad:
-    """Return for what a running job is planned.
+def loads_of(settings: Settings, folder: JobFolder, load_factor: float | None) -> list[PlannedLoad]:
+    """Return for what a running job is planned; and behind it, where anything waits for its queries, that without it.
 
-    Where no factor is given its queries are as they were measured, with what `waits` for them or without it, and the
-    factor is 1; where none was, all is as stated.
+    Where no factor is given its queries are as they were measured, and the factor is 1; where none was, all is as
+    stated.
 
     Raises:
         SettingsError, BrokerError: no job was begun there; the broker does not answer.
@@ -226,14 +217,19 @@ def loaded(settings: Settings, folder: JobFolder, load_factor: float | None, wai
     topology, placement = folder.topology(), folder.wanted()
     if load_factor:
         unseen = [observe_block(topology, placement, at, []) for at in range(len(placement.blocks))]
-        return PlannedLoad(topology, load_factor, load_factor, observed=unseen)
+        return [PlannedLoad(topology, load_factor, load_factor, observed=unseen)]
     found, path_s = observe_job(settings, folder, span_of(topology))
-    found = found if waits else [one._replace(come_rps=one.arrival_rps) for one in found]
     if all(one.offered_rps is None for one in found):
-        return PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)
-    measured = as_measured(topology, placement, found, observe_trips(folder), observe_record_bytes(settings, folder))
-    told = measured_factor(found, list(topology.sources), reads_of(topology, placement))
-    return PlannedLoad(measured, 1.0, told, observed=found, path_s=path_s)
+        return [PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)]
+    come = [one._replace(come_rps=one.arrival_rps) for one in found]
+    reads, trips, sizes = reads_of(topology, placement), observe_trips(folder), observe_record_bytes(settings, folder)
+    return [
+        PlannedLoad(
+            as_measured(topology, placement, each, trips, sizes), 1.0,
+            measured_factor(each, list(topology.sources), reads), observed=each, path_s=path_s, backlog=each is found,
+        )
+        for each in ([found] if come == found else [found, come])
+    ]  # fmt: skip
 
 
 def as_json(made: Placement) -> dict[str, Any]:

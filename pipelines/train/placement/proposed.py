@@ -30,7 +30,7 @@ from models.placement.rates import rates_of
 from pipelines.kafka.connection import BrokerError
 from pipelines.placement import replan
 from pipelines.placement.job_folder import JobFolder
-from pipelines.placement.observed import PlannedLoad, observe_minutes, step_of, steps_since_moved
+from pipelines.placement.observed import PlannedLoad, observe_minutes, planned_when, step_of, steps_since_moved
 from pipelines.placement.page.plan_page import RunningJob, compare, write_plan_page
 from pipelines.placement.running import job_folder
 from pipelines.placement.scaled.contracts import contract_file
@@ -87,7 +87,7 @@ def learn(form: dict[str, Any]) -> dict[str, Any] | None:
     if form.get("network", SHADOW) == NO or not folder.began() or _is_scaled(settings, folder):
         return None
     registry, placement = PlacementRegistry(settings), folder.wanted()
-    topology = trained_for(folder.topology(), replan.loaded(settings, folder, None, waits=False).topology)
+    topology = trained_for(folder.topology(), replan.loads_of(settings, folder, None)[-1].topology)
     performance, env = None, None
     if form.get("env", TWIN) == LSTM:
         performance = _performance(settings, folder, spaces_of(topology, placement)[0])
@@ -131,7 +131,7 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
         return {**plain, "told": f"{plain['told']} No network is asked: the autoscaler gives its queries executors."}
     placement = folder.wanted()
     try:
-        look, space, load_now = _look(settings, folder, form.get("load"), mode != SHADOW)
+        look, space, load_now = _look(settings, folder, form.get("load"), mode != SHADOW, planned.get("backlog", True))
     except Exception as error:  # of MLflow, its store and the broker: a plan needs no network
         return {**plain, "told": f"{plain['told']} No network proposes anything: {error}"}
     made = placement if look.counts is None else space.placement(look.counts) or placement
@@ -141,7 +141,7 @@ def propose(form: dict[str, Any], planned: dict[str, Any]) -> dict[str, Any]:
     if mode == SHADOW or not (asks or look.waits):
         return {**plain, "told": f"{plain['told']} {said}."}
     measured = not form.get("load")
-    notes = [said, replan.planned_when(load_now.topology, measured), f"The plan: {planned['sentence']}"]
+    notes = [said, planned_when(load_now.topology, measured), f"The plan: {planned['sentence']}"]
     if asks:  # whoever is asked sees what would be applied
         cuts, path_s = why_cut(space.measure, made, True), followed_quantile_s(space.measure, made)
         proposal, was = PlacementPlan(made, cuts, (), path_s), RunningJob(placement, load_now.observed, load_now.path_s)
@@ -199,14 +199,16 @@ def _is_scaled(settings: Settings, folder: JobFolder) -> bool:
 
 
 def _look(
-    settings: Settings, folder: JobFolder, load_factor: float | None, judges: bool
+    settings: Settings, folder: JobFolder, load_factor: float | None, judges: bool, backlog: bool
 ) -> tuple[Look, QuerySpace, PlannedLoad]:  # fmt: skip
     """What is to be said of a job, its placements at the load that is planned for (None: as measured), and that.
 
     `judges`: whether a change that was on trial is judged: until it has stood, or the way back is taken.
+    `backlog`: whether what waits counts, as for the plan.
     """
-    blocks = tuple(one.operators for one in folder.wanted().blocks)
-    (now, _), (space, load_now) = (_space(settings, folder, blocks, factor) for factor in (None, load_factor))
+    load_now = replan.loads_of(settings, folder, load_factor)[0 if backlog else -1]
+    space = _space(load_now, folder)
+    now = _space(replan.loads_of(settings, folder, None)[0], folder) if load_factor else space
     counts = space.counts(folder.wanted())
     steps = [minute.step for minute in observe_minutes(settings, folder, MINUTES)]
     model = champion_for(PlacementRegistry(settings), space)
@@ -243,8 +245,6 @@ def _look(
     return Look(None if found is None else found.counts, why, bool(reason.why), on_trial), space, load_now
 
 
-def _space(
-    settings: Settings, folder: JobFolder, blocks: tuple[tuple[str, ...], ...], load_factor: float | None
-) -> tuple[QuerySpace, PlannedLoad]:  # fmt: skip
-    found = replan.loaded(settings, folder, load_factor)
-    return QuerySpace(Measure(found.topology, rates_of(found.topology, found.factor)), blocks), found
+def _space(load_now: PlannedLoad, folder: JobFolder) -> QuerySpace:
+    blocks = tuple(one.operators for one in folder.wanted().blocks)
+    return QuerySpace(Measure(load_now.topology, rates_of(load_now.topology, load_now.factor)), blocks)

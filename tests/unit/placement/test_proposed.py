@@ -78,7 +78,7 @@ def job(tmp_path, monkeypatch):
     monkeypatch.setattr(proposed, "observe_minutes", measured)
     monkeypatch.setattr(proposed, "PlacementRegistry", Registered)
     now = SimpleNamespace(s=folder.wanted_since_s() + 1_000)
-    for module in (proposed, replan):
+    for module in (proposed, observed):
         monkeypatch.setattr(module, "time", clock_with(time=lambda: now.s))
     return folder, steps, now
 
@@ -176,6 +176,23 @@ def test_long_after_a_move_it_asks_also_where_a_quiet_query_leaves_few_minutes_m
     proposed.apply(form, said)
     assert folder.wanted().blocks[0].cluster == "west"
     assert (read_trial(folder).before is None) == (many == 0)  # it is judged by what was measured before it
+
+
+def test_where_there_is_no_room_for_what_waits_it_proposes_for_what_comes_as_the_plan_does(job, monkeypatch):
+    folder, steps, _ = job
+    steps[:] = [LATE] * 10
+    waits = {"come_rps": 1_200.0, "arrival_rps": 900.0}
+    behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 9, **waits)
+    looks, alone = [], "adverts at 1.5 times the stated rates: "
+    monkeypatch.setattr(replan, "observe_job", lambda *_: looks.append("once") or ([behind], 9.0))
+    for network in ("shadow", "apply"):
+        form, said = asked(network)
+        assert said["told"].count(alone) == 2 and "at 2 times" not in said["told"]
+        assert "planned for what comes alone" in said["told"]
+    assert len(looks) == 4  # once by each task
+    assert "trial" in said and said["sentence"].startswith(alone) and alone in Path(said["page"]).read_text()
+    older = {name: value for name, value in replan.plan(form).items() if name != "backlog"}  # of the release before
+    assert "adverts at 2 times the stated rates: " in proposed.propose({**form, "network": "shadow"}, older)["told"]
 
 
 def test_long_after_a_move_the_plan_is_asked_for_where_few_minutes_were_measured(job, monkeypatch):

@@ -17,7 +17,7 @@ from models.placement.plan.applications import applications_of
 from models.placement.plan.as_measured import measured_factor
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
-from pipelines.placement import replan
+from pipelines.placement import observed, replan
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import PlannedLoad
 from pipelines.placement.page.plan_page import compare, plan_pages
@@ -59,12 +59,12 @@ def running(tmp_path, monkeypatch):
     folder, load = JobFolder(tmp_path / "jobs" / "adverts"), {"rps": 600.0}
     folder.begin(FILE, Placement((Block(ALL, "east", 3, 1.57, 1.8),), 3.0, 1.8, True))
 
-    def observed(settings, folder, last_s):
+    def observed_now(settings, folder, last_s):
         first, *others = folder.wanted().blocks
         unmeasured = [ObservedBlock(one, 198.0, None, None, None, 0) for one in others]
         return [ObservedBlock(first, 600.0, load["rps"], 1.0, 1.0, 9), *unmeasured], 1.0
 
-    monkeypatch.setattr(replan, "observe_job", observed)
+    monkeypatch.setattr(replan, "observe_job", observed_now)
     monkeypatch.setattr(replan, "observe_record_bytes", lambda settings, folder: {})
     return folder, load
 
@@ -123,7 +123,7 @@ def test_who_approves_sees_the_job_as_it_runs_beside_the_plan_and_what_was_measu
 
 def test_page_and_question_say_when_and_for_which_load_a_plan_was_made(running, monkeypatch):
     _, load = running
-    monkeypatch.setattr(replan, "time", clock_with(time=lambda: 1_796_018_412.0))
+    monkeypatch.setattr(observed, "time", clock_with(time=lambda: 1_796_018_412.0))
     for given, rps, when in (
         (None, 600.0, "Planned on 30 November 2026 at 06:00:12 UTC, for the load of the 10 minutes before."),
         (1.5, 600.0, "Planned on 30 November 2026 at 06:00:12 UTC."),
@@ -225,14 +225,17 @@ def test_a_job_whose_query_hangs_is_planned_for_what_comes_and_somebody_is_asked
 
 
 def test_where_there_is_no_room_for_what_waits_too_it_is_planned_for_what_comes(running, monkeypatch):
-    folder, _ = running
+    (folder, _), looks = running, []
     behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 9, come_rps=1_200.0, arrival_rps=900.0)
-    monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind], 9.0))
+    monkeypatch.setattr(replan, "observe_job", lambda *_: looks.append("once") or ([behind], 9.0))
     planned = replan.plan({"topology": "adverts"})
     said = "There is no room to work off what waits, too: planned for what comes alone"
     assert said in planned["sentence"] and said in Path(planned["page"]).read_text()
-    assert planned["ask"] and planned["load"] == 1.5
+    assert planned["ask"] and planned["load"] == 1.5 and not planned["backlog"] and looks == ["once"]
     assert "from 3 executors on east to 4 executors on west" in planned["sentence"]
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind._replace(come_rps=960.0)], 9.0))
+    planned = replan.plan({"topology": "adverts"})
+    assert planned["load"] == 1.6 and planned["backlog"] and said not in planned["sentence"]
     monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind._replace(arrival_rps=1_200.0)], 9.0))
     with pytest.raises(replan.ReplanError, match="have no room"):
         replan.plan({"topology": "adverts"})
