@@ -129,6 +129,9 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
     topology, factor, _, known, *_ = load_now
     if not known:
         notes.append(f"Nothing was measured in the last {span_in_words(topology)}: planned for the stated rates")
+    hang = ["+".join(one.block.operators) for one in load_now.observed if one.rps is None and one.come_rps]
+    said = "did no two batches though records came: planned for what comes, with its stated work"
+    notes += [f"{one} {said}" for one in hang]
     if was and not measured and not state.is_reserved(folder.path / "stack"):
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if was and folder.has_changed(file):

@@ -222,6 +222,12 @@ def test_a_job_whose_query_hangs_is_planned_for_what_comes_and_somebody_is_asked
     assert "from 3 executors on east to 4 executors on west" in planned["sentence"]
     page = Path(planned["page"]).read_text()
     assert "Nothing was measured" not in planned["sentence"] and "900.0" in page and "path was not measured" in page
+    said = f"{'+'.join(ALL)} did no two batches though records came: planned for what comes, with its stated work"
+    assert said in planned["sentence"] and said in page
+    rests = hangs._replace(come_rps=None)
+    for seen in (rests, rests._replace(rps=600.0, cores=1.0, latency_s=1.0, batches=9)):
+        monkeypatch.setattr(replan, "observe_job", lambda *_, seen=seen: ([seen], None))
+        assert "no two batches" not in replan.plan({"topology": "adverts"})["sentence"]
 
 
 def test_where_there_is_no_room_for_what_waits_too_it_is_planned_for_what_comes(running, monkeypatch):
