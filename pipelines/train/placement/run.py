@@ -180,12 +180,12 @@ def _lost_s(
     since_ms = 1000 * (time.time() - WEEK_S)
     made = (
         float(one.creation_timestamp) / 1000
-        for one in registry.versions(name)
+        for one in reversed(registry.versions(name))  # the first that lost is enough: each is downloaded
         if one.tags.get("env") == env
         and (one.creation_timestamp > since_ms if champion is None else int(one.version) > int(champion))
         and _has_lost(registry, name, space, str(one.version), one.tags.get("verdict", ""))
     )
-    return max(made, default=None)
+    return next(made, None)
 
 
 def _has_lost(registry: PlacementRegistry, name: str, space: QuerySpace, version: str, verdict: str) -> bool:

@@ -456,6 +456,16 @@ def test_one_that_lost_is_not_trained_again_within_a_week(ago_d, env, verdict, a
     assert not has_network(made, ADVERTS, others, asked)
 
 
+def test_of_several_that_lost_the_newest_alone_is_downloaded(monkeypatch):
+    made, downloaded = Trained(1.0, "twin", "rejected: it comes to less", None), []
+    (newest,) = made.versions("adverts")
+    older = SimpleNamespace(**{**vars(newest), "version": 2})
+    monkeypatch.setattr(made, "versions", lambda name: [older, newest])
+    monkeypatch.setattr(made, "load", lambda name, space, version: downloaded.append(version) or "a network")
+    assert has_network(made, ADVERTS, Placement((Block(ALL, "east", 2, 1.57, 1.8),), 2.0, 1.8, True))
+    assert downloaded == ["3"]
+
+
 @pytest.mark.parametrize("champion", [None, "2"])
 def test_while_none_is_trained_for_one_that_lost_the_proposal_says_until_when_and_what_else_can_be_done(
     job, monkeypatch, champion
