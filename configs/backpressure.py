@@ -6,20 +6,23 @@ follows from the promise and the executors (`models/contract/promised`).
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import (
+    AfterValidator,
     Field,
     SerializerFunctionWrapHandler,
     ValidationInfo,
+    WithJsonSchema,
     field_validator,
     model_serializer,
     model_validator,
 )
 
-from configs.bounds import Count, Fraction, Level, Name, NotNegative, Positive, Section, Whole
+from configs.bounds import TOPIC, Count, Fraction, Level, Name, NotNegative, Positive, Section, Whole
 from configs.limits import (
     EnergyLimit,
     ErrorLimit,
@@ -144,6 +147,36 @@ class ApartTerms(Stated):
         return shlex.split(self.command.format(executors=executors))
 
 
+_FOLDER = re.compile(r"/[^\x00-\x1f\x7f]*")
+
+
+def _whole_name(topic: str) -> str:
+    if not TOPIC.fullmatch(topic):  # what is told names the key already
+        what = "1 to 249 letters a-z, digits, dots, dashes or underscores"
+        raise ValueError(f"a topic's whole name is expected, as --topic has it: {what}. State one name a line")
+    return topic
+
+
+def _mounted(path: str) -> str:
+    if not _FOLDER.fullmatch(path):
+        shown = re.sub("://.*", "://…", path, flags=re.DOTALL)  # an address may hold a password
+        what = "no absolute path of a folder that driver, executors and `tidecast backfill` mount alike"
+        raise ValueError(f"{shown!r} is {what}. State one, as /lake/sales, without a scheme as s3a:// or file://")
+    return path
+
+
+StatedTables = Annotated[
+    Mapping[Annotated[str, AfterValidator(_whole_name)], Annotated[str, AfterValidator(_mounted)]],
+    WithJsonSchema(
+        {
+            "type": "object", "propertyNames": {"pattern": f"^{TOPIC.pattern}$"},
+            "additionalProperties": {"type": "string", "pattern": f"^{_FOLDER.pattern}$"},
+        }
+    ),
+]  # fmt: skip
+"""Absolute paths of Delta or Parquet tables, by the whole name of the topic whose records each keeps."""
+
+
 class Backpressure(Stated):
     """The section `backpressure` of a contract; `models/contract/terms.py` has the compiled form.
 
@@ -154,6 +187,8 @@ class Backpressure(Stated):
         admit_by: what live records a replay is admitted beside: the most that is forecast for the next interval
             ("forecast", where None), or as many as come by now, the paper's rule alone ("arrivals").
         apart: where a backfill with a deadline may be read instead if that is cheaper; None: always beside live.
+        tables: which table keeps what a topic no longer holds, by topic; named where a backfill's range is refused.
+            No decision depends on it, so that no message has it.
         weights: prices of latency, energy, error and goodput; who states one states every scale, too.
         scales, paths, lag, controls: by promise and executors where None or left out.
         memory, net, energy, recovery: no such limit where None.
@@ -165,6 +200,7 @@ class Backpressure(Stated):
     seed: Whole = 0
     admit_by: Literal["forecast", "arrivals"] | None = None
     apart: ApartTerms | None = None
+    tables: StatedTables = Field(default_factory=dict, exclude=True)
     weights: ObjectiveWeights | None = None
     scales: StatedScales = Field(StatedScales(), validate_default=True)
     paths: tuple[StatedPath, ...] = ()

@@ -13,6 +13,8 @@ from tidecast.fields import job_name
 
 HOUR_S, DAY_S = 3600.0, 86_400.0
 WEEK_S = 7 * DAY_S
+TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
+"""Names that a topic may have."""
 
 
 def _known_zone(name: str) -> str:

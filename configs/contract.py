@@ -114,7 +114,7 @@ class Contract(Section):
         return json.dumps(said, sort_keys=True, separators=(",", ":"))
 
     def to_json_values(self) -> dict[str, Any]:
-        """Return what `model_validate` makes the same contract of, but for its alerts; `text` has all values, this not.
+        """Return what `model_validate` makes the same contract of, but for alerts and tables; `text` has each value.
 
         A delay that it does not state is left out, so that it goes with the learned lead time there, too.
         """

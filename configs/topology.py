@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
@@ -10,7 +9,7 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
-from configs.bounds import DAY_S, Count, Key, Level, Name, NotNegative, Positive, Section, Whole
+from configs.bounds import DAY_S, TOPIC, Count, Key, Level, Name, NotNegative, Positive, Section, Whole
 from configs.errors import SettingsError
 from configs.files import LinedYaml, read_section
 from tidecast.fields import JOB_NAME
@@ -20,7 +19,6 @@ LISTED = "docs/placement.md"
 
 MOST_RPS, MOST_SELECTIVITY, MOST_COUNT = 1e12, 1e6, 1_000_000
 """Of a source, of an operator, and of cores and partitions: beyond lies a slip of the keyboard."""
-_TOPIC = re.compile(r"[A-Za-z0-9._-]{1,249}")
 
 
 class RecordSource(Section):
@@ -210,7 +208,7 @@ def _list_wrong(topology: Topology, name: str, begun: bool) -> Iterator[tuple[Ke
 def _wrong_names(topology: Topology) -> Iterator[tuple[Key, str]]:
     """Names that no topic may have, or no query: each operator may be the first of one, which is a job."""
     for source in topology.sources:
-        if not _TOPIC.fullmatch(source):
+        if not TOPIC.fullmatch(source):
             what = "a source is a topic, whose name has 1 to 249 letters a-z, digits, dots, dashes or underscores"
             yield ("sources", source), f": {what}. Name it as its topic is named."
     if not JOB_NAME.pattern.fullmatch(topology.name):

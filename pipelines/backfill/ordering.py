@@ -22,7 +22,7 @@ from pipelines.backfill.asked import NotHeldError
 from pipelines.backfill.further import reaching
 from pipelines.backfill.lateness import read_lateness
 from pipelines.backfill.orders import OrderError, change_order, read_orders
-from pipelines.backfill.stated import read_stated, zone_of
+from pipelines.backfill.stated import read_stated, tables_of, zone_of
 from pipelines.backfill.tables import find_range, table_for
 from pipelines.backfill.watch import read_now
 from pipelines.kafka.clocks import read_clock
@@ -111,9 +111,9 @@ def make_order(settings: Settings, asked: AskedRange) -> ReplayOrder:
     try:
         found = find_range(settings.kafka, topics, span, table)
     except NotHeldError as error:
-        raise NotHeldError(f"{error}{table_for(read_orders(settings.kafka, asked.job), topics, moments[0])}") from None
-    days = [name_moment(moment, zone) for moment in moments]
-    name = asked.name or "-".join(filter(None, [*days, asked.mark]))
+        orders = read_orders(settings.kafka, asked.job)
+        raise NotHeldError(f"{error}{table_for(orders, topics, moments[0], tables_of(contract))}") from None
+    name = asked.name or "-".join(filter(None, [*(name_moment(moment, zone) for moment in moments), asked.mark]))
     known = read_orders(settings.kafka, asked.job)
     order = ReplayOrder(
         name, asked.job, later_than(known.get(name), time.time()), "run", found.starts, found.ends, most_rps=asked.rps,

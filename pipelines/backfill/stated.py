@@ -1,7 +1,10 @@
-"""What a job's contract states for its backfills, and in which time zone their times are read and told."""
+"""What a job's contract states for its backfills: its tables, and in which time zone times are read and told."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from configs.backpressure import Backpressure
 from configs.contract import Contract, load_contract
 from configs.settings import Settings
 
@@ -19,3 +22,8 @@ def read_stated(settings: Settings, job: str) -> Contract:
 def zone_of(contract: Contract, settings: Settings) -> str:
     """Return the IANA name of a job's own time zone; where its contract states none, of that of all jobs."""
     return contract.timezone or settings.replay.timezone
+
+
+def tables_of(contract: Contract) -> Mapping[str, str]:
+    """Return the paths of the tables that keep the records of topics, by their whole names, as a contract states."""
+    return (contract.backpressure or Backpressure()).tables

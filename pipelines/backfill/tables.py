@@ -120,17 +120,23 @@ def find_in_table(
     return OffsetRange({name: starts}, {name: ends})
 
 
-def table_for(orders: Mapping[str, ReplayOrder], topics: Collection[str], begin: float) -> str:
-    """Say which table held a job's topics when an earlier range was ordered from it; "" where none is known and there.
+def table_for(
+    orders: Mapping[str, ReplayOrder], topics: Collection[str], begin: float, stated: Mapping[str, str]
+) -> str:
+    """Say which table may have what a job's topics no longer hold; "" where none is known.
 
-    Of several it is the one whose range began nearest to this one. It is not opened, which takes Spark: whether it
-    holds this range, too, is found once that is ordered from it.
+    The one that its contract names comes first, then one that held these topics when an earlier range was ordered from
+    it: of several the one whose range began nearest to this one. None is opened, which takes Spark: whether it holds
+    this range, too, is found once that is ordered from it.
 
     Args:
         orders: of the job, by id.
         topics: whole names of what is to be read, all of which the table has.
         begin: of the range, the job's own time, epoch seconds.
+        stated: tables that the job's contract names, by topic; none: it names none.
     """
+    table, why_not = _of_contract(stated, topics)
+    place = os.path.realpath(table) if table else ""
     known = [
         (abs(one.begin_ms / 1000 - begin), one.id, one.table, one.begin_ms / 1000, one.end_ms / 1000)
         for one in orders.values()
@@ -138,12 +144,34 @@ def table_for(orders: Mapping[str, ReplayOrder], topics: Collection[str], begin:
         and one.begin_ms is not None
         and one.end_ms is not None
         and {*topics} <= {*one.starts}
-        and os.path.isdir(one.table)
+        and (one.table == place if place else os.path.isdir(one.table))
     ]
-    if not known:
-        return ""
-    _, name, table, since, until = min(known)
-    return (
-        f". Table {table} held {told_moment(since)} to {told_moment(until)} when replay {name!r} of this job was "
-        f"ordered, and was not opened now: give it (--table {table}, or Table in the form)"
-    )
+    said = ["is the one that the job's contract names (backpressure.tables)"] if table else []
+    if known:
+        _, name, earlier, since, until = min(known)
+        said.append(f"held {told_moment(since)} to {told_moment(until)} when replay {name!r} of this job was ordered")
+        table = table or earlier
+    if not table:
+        return why_not
+    given = f"give it (--table {table}, or Table in the form)"
+    return f"{why_not}. Table {table} {', '.join(said)}, and was not opened now: {given}"
+
+
+def _of_contract(stated: Mapping[str, str], topics: Collection[str]) -> tuple[str, str]:
+    """The table that a contract names for all topics of a range; or "", and why what it names does not serve."""
+    if not stated:
+        return "", ""
+    if lacking := [topic for topic in topics if topic not in stated]:
+        names = f"a table of {', '.join(stated)} and none of {', '.join(lacking)}"
+        return "", f". The job's contract names {names} (backpressure.tables): state it there, if there is one"
+    tables = list(dict.fromkeys(stated[topic] for topic in topics))
+    if len(tables) > 1:
+        names = f"several tables of these topics, {', '.join(tables)}"
+        return "", (
+            f". The job's contract names {names} (backpressure.tables): copy what is to be read into one table, and "
+            "state that for each of them"
+        )
+    if not os.path.isdir(tables[0]):
+        why = "is no folder here: mount it where tidecast runs, or correct the contract"
+        return "", f". Table {tables[0]}, which the job's contract names (backpressure.tables), {why}"
+    return tables[0], ""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+from configs.backpressure import Backpressure
 from configs.contract import Contract
 
 DERIVED = ("quantile", "hold_s", "scale_down_delay_s", "catch_up_s", "cooldown_s")
@@ -28,7 +29,9 @@ class ChangedTerm(NamedTuple):
 
 def changed_terms(before: Contract, after: Contract) -> list[ChangedTerm]:
     """List the terms in which two contracts differ, as they were understood, in the order of a contract's keys."""
-    was, now = (dict(_leaves(one.model_dump(mode="json"))) | _alerts(one, before) for one in (before, after))
+    was, now = (
+        dict(_leaves(one.model_dump(mode="json"))) | _alerts(one, before) | _tables(one) for one in (before, after)
+    )
     keys = [*now, *(key for key in was if key not in now)]
     return [
         ChangedTerm(key, was.get(key), now.get(key), _follows(before, key) and _follows(after, key))
@@ -58,6 +61,12 @@ def _alerts(contract: Contract, before: Contract) -> dict[str, Any]:
     return {"alerts.webhook": "an address" if same else "another address"} | {
         f"alerts.{name}": value for name, value in rest.items()
     }
+
+
+def _tables(contract: Contract) -> dict[str, Any]:
+    """The tables that keep records of topics, which no dump has either."""
+    stated = contract.backpressure or Backpressure()
+    return {f"backpressure.tables.{topic}": path for topic, path in stated.tables.items()}
 
 
 def _follows(contract: Contract, key: str) -> bool:

@@ -131,11 +131,56 @@ def test_the_table_is_known_from_which_an_earlier_order_read_all_that_is_to_be_r
         f". Table {near} held 2023-11-12T10:00:00Z to 2023-11-12T11:00:00Z when replay 'fix' of this job was ordered, "
         f"and was not opened now: give it (--table {near}, or Table in the form)"
     )
-    assert table_for(known, ["sales"], TEN) == of_near
+    assert table_for(known, ["sales"], TEN, {}) == of_near
     month_ago = TEN - 86_400 * 29
-    assert table_for(known, ["sales"], month_ago).startswith(f". Table {far} held 2023-10-15T10:00:00Z to 2023-10-15T")
-    assert table_for(known, ["sales", "refunds"], month_ago) == of_near
-    assert table_for(known, ["sales", "returns"], TEN) == table_for({}, ["sales"], TEN) == ""
+    assert table_for(known, ["sales"], month_ago, {}).startswith(f". Table {far} held 2023-10-15T10:00:00Z to 2023-10-")
+    assert table_for(known, ["sales", "refunds"], month_ago, {}) == of_near
+    assert table_for(known, ["sales", "returns"], TEN, {}) == table_for({}, ["sales"], TEN, {}) == ""
+
+
+def test_the_table_that_the_contract_names_comes_before_that_of_an_earlier_order(tmp_path):
+    lake, link, near = tmp_path / "lake", tmp_path / "link", tmp_path / "near"
+    lake.mkdir()
+    near.mkdir()
+    link.symlink_to(lake)
+    known = {one.id: one for one in (from_table("fix", near, 2, "sales"), from_table("january", lake, 30, "sales"))}
+    assert table_for(known, ["sales"], TEN, {"sales": str(link)}) == (
+        f". Table {link} is the one that the job's contract names (backpressure.tables), held 2023-10-15T10:00:00Z to "
+        f"2023-10-15T11:00:00Z when replay 'january' of this job was ordered, and was not opened now: give it (--table "
+        f"{link}, or Table in the form)"
+    )
+    assert table_for(known, ["sales", "refunds"], TEN, {"refunds": str(lake), "sales": str(lake)}) == (
+        f". Table {lake} is the one that the job's contract names (backpressure.tables), and was not opened now: give "
+        f"it (--table {lake}, or Table in the form)"
+    )
+
+
+def test_why_a_table_of_the_contract_does_not_serve_is_told_and_then_that_of_an_earlier_order(tmp_path):
+    near, gone, topics = tmp_path / "near", tmp_path / "gone", ["sales", "refunds"]
+    near.mkdir()
+    known = {"fix": from_table("fix", near, 2, *topics)}
+    of_near = table_for(known, topics, TEN, {})
+    assert of_near.startswith(f". Table {near} held")
+    for stated, told in (
+        (
+            {"sales": near},
+            "The job's contract names a table of sales and none of refunds (backpressure.tables): state it there, if "
+            "there is one",
+        ),
+        (
+            {"sales": near, "refunds": gone},
+            f"The job's contract names several tables of these topics, {near}, {gone} (backpressure.tables): copy what "
+            "is to be read into one table, and state that for each of them",
+        ),
+        (
+            {"sales": gone, "refunds": gone},
+            f"Table {gone}, which the job's contract names (backpressure.tables), is no folder here: mount it where "
+            "tidecast runs, or correct the contract",
+        ),
+    ):
+        paths = {topic: str(table) for topic, table in stated.items()}
+        assert table_for(known, topics, TEN, paths) == f". {told}{of_near}"
+        assert table_for({}, topics, TEN, paths) == f". {told}"
 
 
 def test_a_range_that_the_topic_no_longer_holds_is_refused_with_the_table_that_is_known(tmp_path, monkeypatch):
@@ -151,6 +196,28 @@ def test_a_range_that_the_topic_no_longer_holds_is_refused_with_the_table_that_i
     words = rf"^topic 'sales' begins at noon\. .*--table PATH\. Table .* \(--table {tmp_path}, or Table in the form\)$"
     with pytest.raises(RangeError, match=words):
         ordering.make_order(load(), asked)
+
+
+def test_the_table_of_the_contract_is_named_in_the_refusal_and_nothing_is_read_from_it_unasked(tmp_path, monkeypatch):
+    read_from = []
+
+    def find(kafka, topics, span, table):
+        read_from.append(table)
+        raise NotHeldError("topic 'sales' begins at noon")
+
+    lake = tmp_path / "lake"
+    lake.mkdir()
+    (tmp_path / "orders.yaml").write_text(f"job: orders\nbackpressure:\n  tables:\n    sales: {lake}\n")
+    monkeypatch.setenv("TIDECAST_CONTRACTS", str(tmp_path))
+    monkeypatch.setattr(ordering, "read_clock", lambda kafka, job: None)
+    monkeypatch.setattr(ordering, "read_lateness", lambda kafka, job, clock: Lateness((), WALL))
+    monkeypatch.setattr(ordering, "read_orders", lambda kafka, job: {})
+    monkeypatch.setattr(ordering, "find_range", find)
+    asked = ordering.AskedRange("orders", "2023-11-14T10:00:00Z", "2023-11-14T11:00:00Z", ("sales",))
+    words = rf"^topic 'sales' begins at noon\. Table {lake} is the one that the job's contract .*--table {lake}, or "
+    with pytest.raises(NotHeldError, match=words):
+        ordering.make_order(load(), asked)
+    assert read_from == [None]
 
 
 def test_a_deadline_before_the_end_of_the_range_is_refused():

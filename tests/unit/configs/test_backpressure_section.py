@@ -45,6 +45,15 @@ def test_a_whole_section_is_read_and_kept_by_the_contracts_text(tmp_path):
     assert Contract.model_validate(contract.model_dump(mode="json")).hash == contract.hash
 
 
+def test_tables_change_neither_text_nor_hash_and_are_in_nothing_that_is_written_of_a_contract(tmp_path):
+    without = loaded(tmp_path, WHOLE)
+    stated = loaded(tmp_path, f"{WHOLE}  tables: {{shop.sales: /lake/sales, refunds: /lake/sales}}\n")
+    assert stated.backpressure.tables == {"shop.sales": "/lake/sales", "refunds": "/lake/sales"}
+    assert without.backpressure.tables == {} and (stated.text, stated.hash) == (without.text, without.hash)
+    written = f"{stated.text} {stated.to_json_values()} {stated.model_dump()} {stated.model_dump_json()}"
+    assert "tables" not in written and "/lake" not in written
+
+
 def test_an_empty_section_is_a_section_and_none_is_none(tmp_path):
     assert loaded(tmp_path, "job: a\nbackpressure:").hash == Contract(job="a").hash
     assert loaded(tmp_path, "job: a\nbackpressure: {}").hash != Contract(job="a").hash
@@ -78,6 +87,11 @@ def test_an_empty_section_is_a_section_and_none_is_none(tmp_path):
         ("  recovery: {order: any}", 3, "recovery.order='any'"),
         ("  interval_s: 0", 3, "interval_s=0"),
         ("  admit_by: paper", 3, "admit_by='paper': Input should be 'forecast' or 'arrivals'"),
+        ("  tables:\n    events: /lake/a\n    sales: lake/b", 5, "sales: 'lake/b' is no absolute path .*State one, as"),
+        ("  tables: {sales: 's3a://me:hunter2@lake'}", 3, "tables.sales: 's3a://…' is no absolute path"),
+        ("  tables:\n    new orders: /lake", 4, "a topic's whole name is expected, as --topic has it: 1 to 249"),
+        ("  tables:\n    sales: [/lake]", 4, "tables.sales=.*: Input should be a valid string"),
+        ("  tables: /lake", 3, "backpressure.tables='/lake': Input should be a valid"),
         (" 3", 2, "backpressure=3"),
     ],
 )  # fmt: skip

@@ -51,6 +51,11 @@ def test_it_is_a_schema_and_the_shipped_contracts_are_valid():
         {"job": "orders", "planning": {"quantile": 1.0}},
         {"job": "orders", "backpressure": {"paths": [{"class": "batch"}]}},
         {"job": "orders", "backpressure": {"recovery": {"order": "last_first"}}},
+        {"job": "orders", "backpressure": {"tables": {"shop.sales": "/lake/all sales"}}},
+        {"job": "orders", "backpressure": {"tables": {"sales": "lake/sales"}}},
+        {"job": "orders", "backpressure": {"tables": {"sales": "hdfs://broker/lake/sales"}}},
+        {"job": "orders", "backpressure": {"tables": {"new sales": "/lake/sales"}}},
+        {"job": "orders", "backpressure": {"tables": {"sales": 3}}},
     ],
 )
 def test_both_refuse_and_take_the_same(tmp_path, said):

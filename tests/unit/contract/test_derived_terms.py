@@ -35,6 +35,7 @@ def test_the_short_form_by_hand():
     assert (terms.controls.replay_rps.min, terms.controls.replay_rps.max) == (0, 400)
     assert terms.controls.live_rps is None and terms.lag.max_ms == 40_000 and terms.name == "a"
     assert terms == derived() and compile_terms(json.loads(terms.text)) == terms
+    assert derived(tables={"sales": "/lake/sales"}) == terms  # which no decision depends on
 
 
 def test_the_path_is_the_promise_of_the_account():

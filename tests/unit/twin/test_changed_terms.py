@@ -36,6 +36,7 @@ def test_what_follows_from_a_changed_promise_is_told_apart():
          (None, "1 second")),
         ({"backpressure": {"paths": [{"max_ms": 900}]}}, {"backpressure": {"paths": [{"max_ms": 800}]}},
          "backpressure.paths.0.max_ms", (900.0, 800.0)),
+        ({}, {"backpressure": {"tables": {"sales": "/lake/a"}}}, "backpressure.tables.sales", (None, "/lake/a")),
     ],
 )  # fmt: skip
 def test_each_kind_of_term_is_told_by_its_key(before, after, key, values):
