@@ -10,7 +10,7 @@ import numpy as np
 
 from models.policy.core.capacity import Floats
 from models.policy.replays.level import levels, share_of_left
-from models.policy.replays.start import SLOW_START_S
+from tidecast.replay.pace import SLOW_START_S
 
 ENOUGH = 0.8
 """Share of a stage's rate from which on a replay is taken to be in it: what is left over is known no better."""

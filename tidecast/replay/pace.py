@@ -24,6 +24,12 @@ FIXED = 0.3
 records, too."""
 SPLIT = 2.0
 """How many times as long as they should tasks may take where more records are more tasks: then fewer are read."""
+SLOW_START_S = 30.0
+"""Seconds from a replay's first batch that a plan counts for that one, the small ones by which it finds out what one may
+hold, and until live records have borne it: in them next to nothing is read. On two cores 1,312 records were read in
+52 s, which later took 21 s."""
+GREW = 0.9
+"""Share of the most by which a batch may grow from which on that was its limit: ranges are divided by partitions."""
 FADE = 0.7
 """Weight of all batches before, in that of the newest one, in what a replay comes to of its rate."""
 COLD_S = 2.0
@@ -45,6 +51,11 @@ class Pace(NamedTuple):
     fixed_s: float = 0.0
     first: bool = False
     tasks: int = 0
+
+    @property
+    def may_grow_to(self) -> float:
+        """Records that the batch after it may read at most: of a cold first one as many, for it tells too little."""
+        return self.rows * (1.0 if self.first else FASTER)
 
     def was_split(self, task_rows: int | None) -> bool:
         """Whether its tasks were as many as its records ask for: not where the plan reads a range by fewer tasks."""
@@ -99,8 +110,8 @@ def rows_per_batch(
         return max(worth, partitions)
     own_s = before.task_s - before.fixed_s
     short = before.rows * task_s / own_s if own_s > (SPLIT * task_s if split else 0) else math.inf
-    grown = before.rows * (1.0 if before.first else FASTER)
-    return max(int(min(max(rps * SAVE_S + saved, worth), short, grown)), worth if split else partitions, partitions)
+    most = min(max(rps * SAVE_S + saved, worth), short, before.may_grow_to)
+    return max(int(most), worth if split else partitions, partitions)
 
 
 def apart_s(batch_s: float, live_s: float = 0.0) -> float:
@@ -162,29 +173,33 @@ class Reached:
     """What share of the records that its rate has allowed a replay has read: the rest went by while it waited.
 
     Batches wait for pauses between live ones, for the driver, and for cores, longer than they save up for; and few or
-    short tasks use no more of what is left over than they can.
+    short tasks use no more of what is left over than they can. Those of the slow start tell nothing of it, nor do the
+    ones after it that are as large as they may be after the one before: a plan of 120 s took a replay for one that
+    would come to 0.15 of its rate for good, which read all of it in its next two batches.
 
     Attributes:
         read, allowed: records of the newest batches, and those that the rate allowed from one's end to the next one's.
-        since: allowed since the end of the newest one; None before the first one's.
+        since: allowed since the end of the newest one, whether it counts or not.
     """
 
     read: float = 0.0
     allowed: float = 0.0
-    since: float | None = None
+    since: float = 0.0
 
     def allow(self, rps: float, seconds: float) -> None:
         """Count what a rate has allowed in so many seconds."""
-        if self.since is not None:
-            self.since += rps * seconds
+        self.since += rps * seconds
 
     def end(self, rows: int) -> None:
-        """Count a batch that has ended, but for the first one: executors loaded what it runs."""
-        if self.since is not None:
-            self.read, self.allowed = FADE * self.read + rows, FADE * self.allowed + self.since
+        """Count a batch that has ended."""
+        self.read, self.allowed = FADE * self.read + rows, FADE * self.allowed + self.since
+        self.since = 0.0
+
+    def pass_over(self) -> None:
+        """Count neither a batch that has ended nor what its rate has allowed."""
         self.since = 0.0
 
     @property
     def share(self) -> float | None:
-        """0 to 1; None before the second batch, or where nothing was allowed."""
+        """0 to 1; None before a batch that counts, or where nothing was allowed."""
         return min(self.read / self.allowed, 1.0) if self.allowed > 0 else None

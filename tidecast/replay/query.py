@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import WORTH, Balance, Pace, Reached, apart_s, fixed_part, rows_per_batch
+from tidecast.replay.pace import GREW, SLOW_START_S, WORTH, Balance, Pace, Reached, apart_s, fixed_part, rows_per_batch
 from tidecast.replay.pauses import Patience
 from tidecast.replay.source import places_read
 from tidecast.replay.staged import StagedRange, rows_at_once
@@ -82,9 +82,9 @@ class ReplayQuery:
             began = batch.finished - batch.batch_s
             if batch.rows:
                 self._came = self._rate(batch, began)
+                self._owe(batch)
                 self._pace = self._paced(batch)
                 self.newest, self._began = batch, began
-                self._owe(batch)
         if self.newest is None:  # one that goes on after all of its range was committed has no batch to report
             self._committed.update(self._reader.committed())
         if self._is_read():
@@ -201,11 +201,20 @@ class ReplayQuery:
         now = time.monotonic()
         self._allow(now)
         self._balance.read(batch.rows)
-        self._reached.end(batch.rows)
+        if self._finds_out(batch):
+            self._reached.pass_over()
+        else:
+            self._reached.end(batch.rows)
         beside_s = self._live_s if self._in_vain else 0.0  # what waits for a pause leaves live batches alone until then
         self._patience, self._in_vain, self._due_since = self._patience.after(self._in_vain), False, None
         alone = self._order.apart is not None
         self._next_at = now + (0.0 if alone else apart_s(batch.batch_s, beside_s) - batch.batch_s)
+
+    def _finds_out(self, batch: Batch) -> bool:
+        """Whether a batch, the one after `_pace`, was one of those by which it is found out what a batch may hold."""
+        if self._pace is None or time.time() - self._reading_since < SLOW_START_S:
+            return True
+        return self._reached.share is None and batch.rows >= GREW * self._pace.may_grow_to
 
     def _rate(self, batch: Batch, began: float) -> float | None:
         """Records/s from the start of the batch before to that of this one; of the first, or after a pause, its own."""

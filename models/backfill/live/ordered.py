@@ -29,8 +29,8 @@ from models.backfill.plan import BackfillPlan, OtherBackfill, plan_backfill, sho
 from models.backfill.replan import STARTS, Replanned, reconsider
 from models.policy.core.capacity import Integers
 from models.policy.replays.record_cost import replay_cost
-from models.policy.replays.start import SLOW_START_S
 from tidecast.orders import ReplayOrder, ReplayProgress, later_than
+from tidecast.replay.pace import SLOW_START_S
 
 LEAST_REACHED = 0.05
 """Share of its rate that a replay is taken to come to at least, however little its newest batches read."""

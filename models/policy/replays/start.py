@@ -9,6 +9,7 @@ from models.contract.controller import close_interval
 from models.contract.signals import SharedPlan, Signals
 from models.contract.state import ControllerState
 from models.contract.terms import Terms
+from tidecast.replay.pace import SLOW_START_S
 
 FREE = 0.5
 """Share of what the executors certainly serve that is to be left over when a replay begins: for its first batch the
@@ -17,10 +18,6 @@ valley; where more is left over fewer wait."""
 GOING_FREE = 0.1
 """The same for one that has begun: a batch takes seconds of executors beside its records, and at a low rate these took
 two executors of four from live records."""
-SLOW_START_S = 30.0
-"""Seconds that a plan counts for a replay's first batch, the small ones by which it finds out what one may hold, and
-until live records have borne it: in them next to nothing is read. On two cores 1,312 records were read in 52 s, which
-later took 21 s."""
 NEAR = 0.9
 """Share of what is left at the calmest time that is forecast from which on it is not waited for."""
 

@@ -12,7 +12,6 @@ import numpy as np
 from scipy.optimize import brentq
 
 from models.backfill.climb import Climb
-from models.policy.replays.start import SLOW_START_S
 from pipelines.bench.backfill.arrangement import (
     CAPACITY_RPS,
     EXECUTORS,
@@ -25,6 +24,7 @@ from pipelines.bench.backfill.arrangement import (
 from pipelines.bench.backfill.cells import Found, MeasuredCell
 from pipelines.bench.backfill.loads import STEADY, TAXI, mean_rps
 from pipelines.bench.twin.deadline import kolmogorov_distance
+from tidecast.replay.pace import SLOW_START_S
 
 ROW, LOADS, ARM = "deadline", (STEADY, TAXI), "by"
 MINUTES, COUNT = 1.0, 20

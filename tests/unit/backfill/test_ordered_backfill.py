@@ -12,11 +12,11 @@ from models.backfill.plan import DeadlineError
 from models.backfill.replan import STARTS
 from models.contract.promised.derive import derive_terms
 from models.policy.core.sustained import sustained_rates
-from models.policy.replays.start import SLOW_START_S
 from tests.fakes.planned_job import NOW, moment, order, progress
 from tidecast.control import Clock
 from tidecast.messages import decode, encode
 from tidecast.orders import ReplayOrder
+from tidecast.replay.pace import SLOW_START_S
 
 HOUR = 3600.0
 

@@ -15,11 +15,11 @@ from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.interval_latency import interval_latencies
 from models.policy.replays.kept import UNSAID_S, ReplayControl, with_latency
 from models.policy.replays.recomputed import recompute_rate
-from models.policy.replays.start import SLOW_START_S
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import messages_after
 from tidecast.messages import Decision, Forecast, MetricSample, decode, encode
 from tidecast.orders import ReplayProgress
+from tidecast.replay.pace import SLOW_START_S
 
 NOW, JOB = 1_000_000.0, "orders"
 CONTRACT = Contract(

@@ -13,7 +13,8 @@ from models.contract.state import begin
 from models.policy.core.sustained import sustained_rates
 from models.policy.replays.level import most_admitted, next_level, next_share, raise_to
 from models.policy.replays.record_cost import replay_cost
-from models.policy.replays.start import SLOW_START_S, certainly_left, is_enough, share_to_be_left
+from models.policy.replays.start import certainly_left, is_enough, share_to_be_left
+from tidecast.replay.pace import SLOW_START_S
 
 CONTRACT = Contract(job="orders", latency_target_s=10.0)
 TERMS = derive_terms(CONTRACT, sustained_rates(CONTRACT))

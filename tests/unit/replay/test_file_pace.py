@@ -47,14 +47,14 @@ class Batches:
 
     def __init__(self, monkeypatch):
         self.now, self.admitted = 100.0, []
-        clock = SimpleNamespace(monotonic=lambda: self.now)
+        clock = SimpleNamespace(monotonic=lambda: self.now, time=lambda: self.now)
         monkeypatch.setattr("tidecast.replay.query.time", clock)
         self.query = ReplayQuery.__new__(ReplayQuery)
         self.query.__dict__.update(
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
             _unit=200, _rps=0.0, _balance=Balance(), _allowed_at=100.0, _pace=None,
             _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _paused_at=None, _reached=Reached(),
-            _patience=Patience(), _in_vain=False, _live_s=0.0, _reading=False,
+            _patience=Patience(), _in_vain=False, _live_s=0.0, _reading=False, _reading_since=80.0,
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
 
@@ -106,8 +106,20 @@ def test_what_the_start_of_others_takes_is_no_vain_wait_for_a_pause_and_no_time_
     batch = SimpleNamespace(rows=480, batch_s=1.5)
     assert told.query._rate(batch, began=115.5) == 320.0, "its own, as after a pause"
     told.reads(batch.rows, batch.batch_s)
-    # Its rate allowed 300 from 102 to 105, and 600 from 111 to 117.
+    # Its rate allowed 300 from 102 to 105, and 600 from 111 to 117; until 110 it had its slow start.
     assert told.query._reached.share == pytest.approx(480 / 900)
+
+
+def test_batches_that_still_grow_as_fast_as_they_may_tell_nothing_of_what_it_comes_to(monkeypatch):
+    told = Batches(monkeypatch)
+    told.now = told.query._allowed_at = 110.0
+    told.query._rps = 100.0
+    for before, rows, batch_s, share in (
+        (100, 396, 4.0, None), (396, 800, 10.0, 800 / 1000), (100, 400, 4.0, (560 + 400) / (700 + 400)),
+    ):  # fmt: skip
+        told.query._pace = Pace(before, 0.1)
+        told.reads(rows, batch_s)
+        assert told.query._reached.share == (share if share is None else pytest.approx(share))
 
 
 def test_one_that_cannot_be_paused_ends_no_other_that_is_started(monkeypatch, caplog):

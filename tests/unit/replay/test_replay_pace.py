@@ -150,8 +150,8 @@ def test_at_the_end_of_a_range_no_debt_takes_longer_than_an_interval(rps, left, 
 
 def test_what_a_replay_comes_to_is_what_its_newest_batches_read_of_what_the_rate_allowed():
     reached = Reached()
-    reached.allow(50.0, 20.0)  # before its first batch has ended nothing is told
-    reached.end(32)
+    reached.allow(50.0, 20.0)
+    reached.pass_over()  # of its first batches nothing is told
     assert reached.share is None
     reached.allow(50.0, 3.0)
     reached.allow(10.0, 5.0)
