@@ -20,6 +20,7 @@ from models.contract.service_rate import CERTAIN, ServiceRate
 from models.policy.core.batch_time import BatchTime
 from models.policy.core.capacity import parallelism
 from models.policy.core.rate_spread import slot_quantile, time_factor
+from models.policy.live.applications import with_application
 from models.policy.live.memory import Memory, fresh, with_batch, with_interval, with_outcome
 from pipelines.report.recorded.lines import RunError, json_lines, json_object
 from pipelines.scale.written import with_decision
@@ -70,7 +71,7 @@ def _steps(contract: Contract, told: Iterable[Any]) -> Iterator[Step]:
             memory = with_outcome(memory, row, contract)
             continue
         if row["kind"] == "interval":
-            memory = with_interval(memory, row)
+            memory = with_application(memory, with_interval(memory, row), row)
             continue
         before, memory = memory, with_batch(memory, row, contract)
         executors = row["executors"] or before.executors or 0

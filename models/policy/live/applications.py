@@ -27,10 +27,11 @@ def with_turn(memory: Memory, application: str | None, now: float) -> Memory:
 
 
 def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
-    """Return the memory after an interval, with what it tells of the application.
+    """Return the memory after an interval, with what it tells of the application and of who asks for its executors.
 
     An agent that asks for executors from now on asks for those that its driver was started with: of them no fewer count
-    as the target, also where it observed before with the first of them. Where an executor has other slots than before,
+    as the target, also where it observed before with the first of them. What was decided while none acted is a raise
+    from when one does; but not what one asked for that has ended since. Where an executor has other slots than before,
     what was learned is converted: it does as many times more or less. The contract's `cores` say how slots are counted;
     if both change, in whichever order, a record takes a slot as long as before.
 
@@ -39,10 +40,25 @@ def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> M
         after: it, by `with_interval`.
         sample: fields of a `tidecast.messages.MetricSample` of kind "interval".
     """
+    after = _with_agent(before, after)
     if before.pending is None and after.pending is not None and after.target is not None:
         asked = (after.executors or 0) + after.pending
         after = replace(after, target=max(after.target, asked - after.replay.executors_soon(asked)))
     return _with_slots(before, after, sample)
+
+
+def _with_agent(before: Memory, after: Memory) -> Memory:
+    """The memory with what is asked for from now on, where fewer than were decided are."""
+    asked = (after.executors or 0) + (after.pending or 0)
+    if after.standing is None or after.standing.executors <= asked:
+        return after
+    was_idle, idle = (one.mode not in (None, "act") for one in (before, after))
+    if idle and (not was_idle or (after.executors or 0) < (before.executors or 0)):
+        return replace(after, missing_at=None)  # a driver's that ended: noted anew where one is missing still
+    if idle or not was_idle:
+        return after
+    raised_at = after.raised_at if after.missing_at is None else after.metric_at  # of what was missing
+    return replace(after, asked_at=after.metric_at, raised_at=raised_at)  # a raise, as of now
 
 
 def _with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:

@@ -161,10 +161,6 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     silent_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
     if executors is not None and memory.executors is not None and executors != memory.executors:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too
-    acts, asked = sample.get("mode") == "act", (executors or 0) + (sample.get("pending_executors") or 0)
-    if acts and memory.mode not in (None, "act") and memory.standing and memory.standing.executors > asked:
-        raised_at = memory.raised_at if memory.missing_at is None else sample["wall_time"]  # of what was missing
-        memory = replace(memory, asked_at=sample["wall_time"], raised_at=raised_at)  # a raise, as of now
     return replace(
         memory, arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),

@@ -11,6 +11,7 @@ from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
 from models.policy.core.batch_time import MOST_CORRECTION
+from models.policy.live.applications import with_application
 from models.policy.live.evaluation import RESYNC_S, evaluate
 from models.policy.live.held_forecast import SILENT_S, with_forecast
 from models.policy.live.memory import (
@@ -52,6 +53,11 @@ def forecast(wall=100.0, time=0.0, quantiles=((10, 20), (30, 40), (50, 300), (70
         "wall_time": wall, "time": time, "step_s": step, "levels": [0.5, 0.9],
         "quantiles": [list(q) for q in quantiles], "epoch": epoch, "model": "m", "version": "2", "kind": "network",
     }  # fmt: skip
+
+
+def taken(memory, sample):
+    """The memory after an interval, as the autoscaler takes it."""
+    return with_application(memory, with_interval(memory, sample), sample)
 
 
 def upper_forecast(memory, now):
@@ -231,21 +237,34 @@ def test_what_was_decided_while_the_agent_was_frozen_begins_once_it_acts_again(w
     memory = with_interval(fresh(IN_TURNS), interval(executors=2))
     memory = replace(memory, standing=standing, mode=was, missing_at=60.0)
     told = {**interval(wall=101.0, executors=2), "mode": mode, "pending_executors": pending}
-    after = with_interval(replace(memory, asked_at=40.0, raised_at=40.0), told)
+    after = taken(replace(memory, asked_at=40.0, raised_at=40.0), told)
     assert (after.asked_at, after.raised_at) == ((101.0, 101.0) if begins else (40.0, 40.0))
 
 
-@pytest.mark.parametrize(("had", "was", "runs"), [(4, "observe", 1), (2, "freeze", 2)])
-def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_act(had, was, runs):
+UNDER_WAY = {"target": 4, "changed_at": 64.0, "raised_at": 64.0, "missing_at": 64.0}
+
+
+@pytest.mark.parametrize(
+    ("had", "was", "runs", "begun"),
+    [
+        (4, "observe", 1, {}),
+        (2, "freeze", 2, {}),
+        (3, "observe", 1, UNDER_WAY),
+        (2, "observe", 2, UNDER_WAY),  # it was started with as many as ran
+    ],
+)
+def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_act(had, was, runs, begun):
     """Beside the backlog of its outage, a driver that began again with one executor waited 15 s for no start."""
     memory = with_interval(fresh(IN_TURNS), interval(arrival=900, executors=had))
     standing = Standing("j-1", 60.0, 4, "")
     memory = replace(memory, standing=standing, mode="act", target=had, changed_at=-3600.0, raised_at=-3600.0)
+    memory = replace(memory, **begun)
+    since_s = 104.0 - memory.raised_at
     for wall, mode in ((103.0, was), (104.0, "act")):
-        told = {**interval(wall=wall, arrival=900, executors=runs), "mode": mode, "pending_executors": 0}
-        memory = with_interval(memory, told)
+        told = {**interval(wall=wall, arrival=900, executors=runs), "mode": mode}
+        memory = taken(memory, told if mode == "observe" else {**told, "pending_executors": 0})
     _, seen, made = evaluate(memory, 104.0, IN_TURNS, build("mpc", IN_TURNS))
-    assert (seen.target, seen.since_raise_s, made.executors, memory.asked_at) == (runs, 3704.0, runs + 1, 104.0)
+    assert (seen.target, seen.since_raise_s, made.executors, memory.asked_at) == (runs, since_s, runs + 1, 104.0)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
