@@ -30,10 +30,10 @@ def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> M
     """Return the memory after an interval, with what it tells of the application and of who asks for its executors.
 
     An agent that asks for executors from now on asks for those that its driver was started with: of them no fewer count
-    as the target, also where it observed before with the first of them. What was decided while none acted is a raise
-    from when one does; but not what one asked for that has ended since. Where an executor has other slots than before,
-    what was learned is converted: it does as many times more or less. The contract's `cores` say how slots are counted;
-    if both change, in whichever order, a record takes a slot as long as before.
+    as the target, also where it observed before with the first of them. What was decided beyond these is asked for by
+    nobody yet: of live records a raise as of now, unless it was missing when a driver ended. Where an executor has
+    other slots than before, what was learned is converted: it does as many times more or less. The contract's `cores`
+    say how slots are counted; if both change, in whichever order, a record takes a slot as long as before.
 
     Args:
         before: the interval.
@@ -48,7 +48,7 @@ def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> M
 
 
 def _with_agent(before: Memory, after: Memory) -> Memory:
-    """The memory with what is asked for from now on, where fewer than were decided are."""
+    """The memory with what an agent asks for that acts again, and without what was missing as a driver ended."""
     asked = (after.executors or 0) + (after.pending or 0)
     if after.standing is None or after.standing.executors <= asked:
         return after
@@ -58,7 +58,7 @@ def _with_agent(before: Memory, after: Memory) -> Memory:
     if idle or not was_idle:
         return after
     raised_at = after.raised_at if after.missing_at is None else after.metric_at  # of what was missing
-    return replace(after, asked_at=after.metric_at, raised_at=raised_at)  # a raise, as of now
+    return replace(after, standing=replace(after.standing, executors=asked), raised_at=raised_at)
 
 
 def _with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:

@@ -17,7 +17,7 @@ class Standing:
     Attributes:
         id: of its record.
         since: epoch seconds at which it was made.
-        executors: that it asks for.
+        executors: that it asks for; fewer, while an agent that acts again was not told it, where that asks for fewer.
         alike: text that is equal for evaluations that come to the same.
         repeats: evaluations since that did.
         vouched: how many of these a heartbeat has reported.

@@ -27,6 +27,8 @@ from models.policy.planners.planner import Planner
 from models.policy.replays.kept import ReplayControl
 from models.policy.rules.fixed import Static
 from models.pool.live import want_of
+from pipelines.scale.written import with_decision
+from tidecast.messages import Decision
 
 CONTRACT = Contract(
     job="j",
@@ -235,10 +237,12 @@ def test_what_was_decided_while_the_agent_was_frozen_begins_once_it_acts_again(w
     """Else the next executor starts beside it, as if this one had been under way since the raise before."""
     standing = Standing("j-1", 60.0, 3, "")
     memory = with_interval(fresh(IN_TURNS), interval(executors=2))
-    memory = replace(memory, standing=standing, mode=was, missing_at=60.0)
+    memory = replace(memory, standing=standing, mode=was, missing_at=60.0, asked_at=40.0, raised_at=40.0)
     told = {**interval(wall=101.0, executors=2), "mode": mode, "pending_executors": pending}
-    after = taken(replace(memory, asked_at=40.0, raised_at=40.0), told)
-    assert (after.asked_at, after.raised_at) == ((101.0, 101.0) if begins else (40.0, 40.0))
+    after = taken(memory, told)
+    assert (after.standing.executors, after.raised_at) == ((2, 101.0) if begins else (3, 40.0))
+    again = Decision("j-2", "j", 0.0, 101.2, 1.0, "act", "mpc", 3, "hold", ["hold"], {}, {})
+    assert with_decision(after, again).asked_at == (101.2 if begins else 40.0)
 
 
 UNDER_WAY = {"target": 4, "changed_at": 64.0, "raised_at": 64.0, "missing_at": 64.0}
@@ -264,7 +268,8 @@ def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_
         told = {**interval(wall=wall, arrival=900, executors=runs), "mode": mode}
         memory = taken(memory, told if mode == "observe" else {**told, "pending_executors": 0})
     _, seen, made = evaluate(memory, 104.0, IN_TURNS, build("mpc", IN_TURNS))
-    assert (seen.target, seen.since_raise_s, made.executors, memory.asked_at) == (runs, since_s, runs + 1, 104.0)
+    assert (seen.target, seen.since_raise_s, made.executors) == (runs, since_s, runs + 1)
+    assert memory.standing.executors == runs
 
 
 @pytest.mark.parametrize("batch_first", [True, False])

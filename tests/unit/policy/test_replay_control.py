@@ -35,8 +35,8 @@ def progress(now, done=0, state="running", name="fix", records=100_000, **more):
 
 
 def second(now, rps=50.0, executors=2, kind="interval", **more):
-    fields = ({"arrival_rps": rps, "lag_records": 10} if kind == "interval" else {}) | more
-    said = MetricSample(JOB, kind, now, now, executors=executors, task_ceiling=8, mode="act", **fields)
+    fields = {"mode": "act"} | ({"arrival_rps": rps, "lag_records": 10} if kind == "interval" else {}) | more
+    said = MetricSample(JOB, kind, now, now, executors=executors, task_ceiling=8, **fields)
     return {"topic": "metrics", "partition": 0, "offset": 0, "value": encode(said)}
 
 

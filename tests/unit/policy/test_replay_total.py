@@ -53,11 +53,13 @@ class Shared:
         for _ in range(seconds):
             self.now += 1.0
             running = min(self.asked[-self.come_s :])
-            rows = [second(self.now, executors=running, **second_of), *(of(self.now) for of in rows_of)]
-            self.memory, out = self.scaler.step(self.memory, rows, self.now, self.now)
-            self.memory = Memory.from_json(self.memory.to_json())
-            self.sent += [json.loads(encode(message)) for topic, _, message in out if topic == "decisions"]
-            self.asked.append(self.sent[-1]["executors"])
+            self.hears(second(self.now, executors=running, **second_of), *(of(self.now) for of in rows_of))
+
+    def hears(self, *rows):
+        self.memory, out = self.scaler.step(self.memory, [*rows], self.now, self.now)
+        self.memory = Memory.from_json(self.memory.to_json())
+        self.sent += [json.loads(encode(message)) for topic, _, message in out if topic == "decisions"]
+        self.asked.append(self.sent[-1]["executors"])
 
     def raises(self):
         """Seconds and numbers of the raises so far, and by how many executors each was."""
@@ -79,6 +81,27 @@ def test_executors_of_a_schedule_start_in_turns_as_those_of_live_records_do_and_
     first = next(one for one in life.sent if one["executors"] == 2)
     assert first["reason"].endswith("; 3 more for replays; 2 of them later, as executors start in turns")
     assert first["inputs"]["replay"]["added"] == 1
+    for one in life.sent:
+        assert recompute_decision(one, {CONTRACT.hash: CONTRACT}) == (one["executors"], one["reason"], one["codes"])
+
+
+@pytest.mark.parametrize("at_once", [True, False])
+def test_a_driver_that_begins_again_beside_a_replay_has_its_executors_start_in_turns(at_once):
+    """All of those of before were asked for together, as if its agent, which has found one, still asked for them."""
+    life = Shared()
+    life.lasts(5)
+    life.lasts(120, three_more)
+    assert life.asked[-1] == 4
+    life.now += 40.0
+    observes = second(life.now - 1.0, executors=1, mode="observe")
+    acts = second(life.now, executors=1, pending_executors=0)
+    for rows in [[observes, acts]] if at_once else [[observes], [acts]]:
+        life.hears(*rows)
+    life.asked = [1] * life.come_s + life.asked[-1:]
+    life.lasts(100, three_more)
+    assert life.asked[-1] == 4 and [by for _, by in life.raises()] == [1, 1, 1]
+    begins = [at for at, _ in life.raises()]
+    assert begins[0] == life.come_s - 1 and all(later - at >= 0.75 * LEAD_S for at, later in pairwise(begins))
     for one in life.sent:
         assert recompute_decision(one, {CONTRACT.hash: CONTRACT}) == (one["executors"], one["reason"], one["codes"])
 
