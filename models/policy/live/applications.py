@@ -18,9 +18,14 @@ RETURNS = 3
 
 
 def with_turn(memory: Memory, application: str | None, now: float) -> Memory:
-    """Return the memory after a record of an application (None: none is named); `now` is wall time, epoch seconds."""
+    """Return the memory after a record of an application (None: none is named); `now` is wall time, epoch seconds.
+
+    Another one than before is of a driver that begins: what the one before it asked for nobody asks for.
+    """
     if application is None or (memory.turns and [*memory.turns][-1] == application):
         return memory
+    if memory.turns:
+        memory = replace(memory, pending=None, missing_at=None)
     turns = _recent(memory, now)
     turns[application] = [*turns.pop(application, []), now][-1 - RETURNS :]
     return replace(memory, turns=turns)
@@ -53,9 +58,10 @@ def _with_agent(before: Memory, after: Memory) -> Memory:
     if after.standing is None or after.standing.executors <= asked:
         return after
     was_idle, idle = (one.mode not in (None, "act") for one in (before, after))
+    begins = before.pending is None and after.pending is not None
     if idle and (not was_idle or (after.executors or 0) < (before.executors or 0)):
         return replace(after, missing_at=None)  # a driver's that ended: noted anew where one is missing still
-    if idle or not was_idle:
+    if idle or not (was_idle or begins):
         return after
     raised_at = after.raised_at if after.missing_at is None else after.metric_at  # of what was missing
     return replace(after, standing=replace(after.standing, executors=asked), raised_at=raised_at)

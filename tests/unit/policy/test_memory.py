@@ -237,7 +237,7 @@ def test_what_was_decided_while_the_agent_was_frozen_begins_once_it_acts_again(w
     """Else the next executor starts beside it, as if this one had been under way since the raise before."""
     standing = Standing("j-1", 60.0, 3, "")
     memory = with_interval(fresh(IN_TURNS), interval(executors=2))
-    memory = replace(memory, standing=standing, mode=was, missing_at=60.0, asked_at=40.0, raised_at=40.0)
+    memory = replace(memory, standing=standing, mode=was, pending=0, missing_at=60.0, asked_at=40.0, raised_at=40.0)
     told = {**interval(wall=101.0, executors=2), "mode": mode, "pending_executors": pending}
     after = taken(memory, told)
     assert (after.standing.executors, after.raised_at) == ((2, 101.0) if begins else (3, 40.0))

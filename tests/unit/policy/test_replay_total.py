@@ -85,17 +85,29 @@ def test_executors_of_a_schedule_start_in_turns_as_those_of_live_records_do_and_
         assert recompute_decision(one, {CONTRACT.hash: CONTRACT}) == (one["executors"], one["reason"], one["codes"])
 
 
-@pytest.mark.parametrize("at_once", [True, False])
-def test_a_driver_that_begins_again_beside_a_replay_has_its_executors_start_in_turns(at_once):
+@pytest.mark.parametrize(
+    ("micro_batches", "application"),
+    [
+        ([["observe", "act"]], None),
+        ([["observe"], ["act"]], None),
+        ([["act"]], "app-2"),  # its agent had taken over before the first second was told
+    ],
+)
+def test_a_driver_that_begins_again_beside_a_replay_has_its_executors_start_in_turns(micro_batches, application):
     """All of those of before were asked for together, as if its agent, which has found one, still asked for them."""
     life = Shared()
-    life.lasts(5)
-    life.lasts(120, three_more)
+    told = {"application": "app-1", "pending_executors": 0}
+    life.lasts(5, **told)
+    life.lasts(120, three_more, **told)
     assert life.asked[-1] == 4
     life.now += 40.0
-    observes = second(life.now - 1.0, executors=1, mode="observe")
-    acts = second(life.now, executors=1, pending_executors=0)
-    for rows in [[observes, acts]] if at_once else [[observes], [acts]]:
+    pending = {"observe": None, "act": 0}
+    for modes in micro_batches:
+        ends = enumerate(modes, 1 - len(modes))
+        rows = [
+            second(life.now + at, executors=1, mode=one, pending_executors=pending[one], application=application)
+            for at, one in ends
+        ]
         life.hears(*rows)
     life.asked = [1] * life.come_s + life.asked[-1:]
     life.lasts(100, three_more)
