@@ -39,9 +39,10 @@ def evaluate(
 ) -> tuple[Memory, Observation | None, Plan | None]:  # fmt: skip
     """Evaluate one live job: observe it as its memory has it, and ask the policy for a number of executors.
 
-    A target that the executors have not reached after 20 s, or 1.5 lead times if longer, is replaced by what of it is
-    there, or asked of the cluster by the agent. After a decision of another policy this one begins with an empty
-    memory. Where nothing arrives and nothing waits the error budget does not burn. Nothing is read or written.
+    A target that the executors have not reached after 20 s, or 1.5 lead times if longer, or whose driver has ended, is
+    replaced by what of it is there, or asked of the cluster by the agent. After a decision of another policy this one
+    begins with an empty memory. Where nothing arrives and nothing waits the error budget does not burn. Nothing is read
+    or written.
 
     Args:
         memory: of the job.

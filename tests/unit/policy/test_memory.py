@@ -11,7 +11,7 @@ from configs.policies import LEARNED
 from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
 from models.policy.core.batch_time import MOST_CORRECTION
-from models.policy.live.applications import with_application
+from models.policy.live.applications import with_application, with_turn
 from models.policy.live.evaluation import RESYNC_S, evaluate
 from models.policy.live.held_forecast import SILENT_S, with_forecast
 from models.policy.live.memory import (
@@ -255,6 +255,7 @@ UNDER_WAY = {"target": 4, "changed_at": 64.0, "raised_at": 64.0, "missing_at": 6
         (2, "freeze", 2, {}),
         (3, "observe", 1, UNDER_WAY),
         (2, "observe", 2, UNDER_WAY),  # it was started with as many as ran
+        (3, "observe", 1, {"changed_at": 84.0}),  # two would start together: the target may come true for 30 s
     ],
 )
 def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_act(had, was, runs, begun):
@@ -270,6 +271,15 @@ def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_
     _, seen, made = evaluate(memory, 104.0, IN_TURNS, build("mpc", IN_TURNS))
     assert (seen.target, seen.since_raise_s, made.executors) == (runs, since_s, runs + 1)
     assert memory.standing.executors == runs
+
+
+def test_what_a_driver_that_ended_had_asked_for_nobody_asks_for():
+    asked = replace(fresh(CONTRACT), target=3, pending=1, missing_at=99.0, changed_at=99.0)
+    first = with_turn(asked, "app-1", 100.0)  # which one ran before is not known
+    for memory in (first, with_turn(first, "app-1", 101.0), with_turn(first, None, 101.0)):
+        assert (memory.target, memory.pending, memory.missing_at, memory.changed_at) == (3, 1, 99.0, 99.0)
+    memory = with_turn(first, "app-2", 140.0)
+    assert (memory.target, memory.pending, memory.missing_at, memory.changed_at) == (3, None, None, None)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
