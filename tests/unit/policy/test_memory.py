@@ -255,6 +255,7 @@ UNDER_WAY = {"target": 4, "changed_at": 64.0, "raised_at": 64.0, "missing_at": 6
         (2, "freeze", 2, {}),
         (3, "observe", 1, UNDER_WAY),
         (2, "observe", 2, UNDER_WAY),  # it was started with as many as ran
+        (3, "observe", 1, {**UNDER_WAY, "no_room": True}),  # which its executors have left
         (3, "observe", 1, {"changed_at": 84.0}),  # two would start together: the target may come true for 30 s
     ],
 )
@@ -270,16 +271,19 @@ def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_
         memory = taken(memory, told if mode == "observe" else {**told, "pending_executors": 0})
     _, seen, made = evaluate(memory, 104.0, IN_TURNS, build("mpc", IN_TURNS))
     assert (seen.target, seen.since_raise_s, made.executors) == (runs, since_s, runs + 1)
+    assert made.codes[0] == "up" and "no_room" not in made.codes
     assert memory.standing.executors == runs
 
 
 def test_what_a_driver_that_ended_had_asked_for_nobody_asks_for():
-    asked = replace(fresh(CONTRACT), target=3, pending=1, missing_at=99.0, changed_at=99.0)
+    asked = replace(fresh(CONTRACT), target=3, pending=1, missing_at=99.0, changed_at=99.0, no_room=True)
     first = with_turn(asked, "app-1", 100.0)  # which one ran before is not known
     for memory in (first, with_turn(first, "app-1", 101.0), with_turn(first, None, 101.0)):
         assert (memory.target, memory.pending, memory.missing_at, memory.changed_at) == (3, 1, 99.0, 99.0)
+        assert memory.no_room
     memory = with_turn(first, "app-2", 140.0)
     assert (memory.target, memory.pending, memory.missing_at, memory.changed_at) == (3, None, None, None)
+    assert not memory.no_room
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
