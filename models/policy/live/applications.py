@@ -8,6 +8,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
+from models.contract.service_rate import COLD_BATCHES
 from models.policy.core.capacity import parallelism
 from models.policy.live.memory import Memory
 
@@ -20,12 +21,13 @@ RETURNS = 3
 def with_turn(memory: Memory, application: str | None, now: float) -> Memory:
     """Return the memory after a record of an application (None: none is named); `now` is wall time, epoch seconds.
 
-    Another one than before is of a driver that begins: what the one before it asked for nobody asks for.
+    Another one than before is of a driver that begins: what the one before it asked for nobody asks for, and its first
+    batches load classes, as those after a raise do.
     """
     if application is None or (memory.turns and [*memory.turns][-1] == application):
         return memory
     if memory.turns:
-        memory = replace(memory, pending=None, missing_at=None, changed_at=None, no_room=False)
+        memory = replace(memory, pending=None, missing_at=None, changed_at=None, no_room=False, cold=COLD_BATCHES)
     turns = _recent(memory, now)
     turns[application] = [*turns.pop(application, []), now][-1 - RETURNS :]
     return replace(memory, turns=turns)

@@ -286,6 +286,17 @@ def test_what_a_driver_that_ended_had_asked_for_nobody_asks_for():
     assert not memory.no_room
 
 
+def test_the_first_two_batches_of_another_driver_teach_nothing_though_as_many_executors_run():
+    """Its JVMs load classes: a record seemed to take twice as long."""
+    before = with_turn(with_interval(fresh(CONTRACT), interval()), "app-1", 100.0)
+    memory = taken(with_turn(before, "app-2", 140.0), interval(wall=140.0))
+    batch = {"batch_rows": 500, "batch_s": 4.4, "executors": 1}  # 8 ms per record instead of 4
+    for at in (150.0, 160.0):
+        memory = with_batch(memory, {**batch, "wall_time": at}, CONTRACT)
+        assert memory.model == before.model
+    assert with_batch(memory, {**batch, "wall_time": 170.0}, CONTRACT).model != before.model
+
+
 @pytest.mark.parametrize("batch_first", [True, False])
 def test_the_batch_that_executors_left_teaches_nothing(batch_first):
     """It ran on those that left, too: on the rest alone its records would seem cheap."""
