@@ -17,6 +17,7 @@ from models.contract.constraints import worst_ratio
 from models.contract.controller import VERSION, admitted_now, close_interval
 from models.contract.declared import build, plain
 from models.contract.promised.derive import derive_terms
+from models.contract.service_rate import CERTAIN
 from models.contract.signals import OperatorReading, PlannedOperator, SharedPlan, Signals
 from models.contract.state import ControllerState, begin
 from models.contract.terms import Terms, compile_terms
@@ -179,8 +180,8 @@ def _after_closing(
 ) -> ReplayControl:
     """What is kept once an interval is closed; `had` is the state before anything was raised in it."""
     replays = control.replays.values()
-    level = next_level(control.level, borne, replays, closed)
     # What was borne beside a replay that is over says nothing of the next.
+    level = next_level(control.level, borne, replays, closed) if replays else CERTAIN
     share = next_share(control.share, left or 0.0, borne, replays, had, closed) if replays else None
     return replace(control, state=plain(closed), latency_s={}, batches=0, arrived=Arrived(), level=level, share=share)
 

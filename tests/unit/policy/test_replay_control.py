@@ -374,6 +374,15 @@ def test_the_bounds_follow_what_the_executors_are_learned_to_sustain_and_nothing
     assert all(recompute_rate(one["inputs"]["replay"]) == one["replay_rps"] for one in life.logged[-60:])
 
 
+def test_what_live_records_bore_beside_a_replay_that_is_over_is_not_believed_of_the_next():
+    """Where live records may be held back the controller goes on: the median still counted as certain, for them too."""
+    stated = Backpressure.model_validate({"controls": {"live_rps": {}}})
+    life = Life(CONTRACT.model_copy(update={"backpressure": stated}))
+    life.memory = replace(life.memory, replay=ReplayControl(level=0.5, share=0.3))
+    life.lasts(1)
+    assert (life.memory.replay.level, life.memory.replay.share) == (ReplayControl().level, None)
+
+
 def test_a_limit_that_a_changed_contract_no_longer_has_leaves_no_price(settled):
     def late(now):
         return second(now, kind="batch", batch_rows=50, batch_s=1.0, latency_max_s=14.0)
