@@ -57,7 +57,7 @@ class Orchestrator:
                 reported = "\n".join(f"{e['filename']}:\n{_indented(e['stack_trace'])}" for e in errors)
                 raise OrchestratorError(
                     f"Airflow does not know the DAGs {', '.join(sorted(missing))}; "
-                    f"it reports {reported or 'no import errors'}"
+                    f"it reports {reported or 'no import errors: see the log of its DAG processor'}"
                 )
             time.sleep(0.5)
 

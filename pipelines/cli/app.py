@@ -26,6 +26,7 @@ from pipelines.cli.placement import job
 from pipelines.cli.placement.plan import plan
 from pipelines.cli.serve import autoscale
 from pipelines.cli.stack import backup, doctor, down, restore, up
+from pipelines.cli.switch_on import switch_on
 from pipelines.stack.ports import bypass_proxies
 
 app = typer.Typer(
@@ -35,8 +36,8 @@ app = typer.Typer(
     help="Forecast-driven autoscaling of Spark Structured Streaming.",
 )
 for command in (
-    run, compare, up, down, doctor, backup, restore, report, advise, backtest, autoscale, metrics, backfill, codecs,
-    plan,
+    run, compare, up, down, switch_on, doctor, backup, restore, report, advise, backtest, autoscale, metrics, backfill,
+    codecs, plan,
 ):  # fmt: skip
     app.command()(command)
 for noun, group in {

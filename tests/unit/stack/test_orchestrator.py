@@ -6,6 +6,7 @@ import pytest
 from configs.settings import load
 from pipelines.airflow import rest as orchestrator
 from pipelines.airflow.rest import Orchestrator, OrchestratorError
+from pipelines.airflow.standing import STANDING, switch_on_standing
 from tests.fakes.clock import clock_with
 
 URL = "http://127.0.0.1:1"
@@ -129,6 +130,29 @@ def test_a_broken_file_of_somebody_else_ends_no_wait(airflow):
     dags.wait_for_dags(["a"])
     with pytest.raises(OrchestratorError, match=r"DAGs a(.|\n)*report\.py"):
         dags.wait_for_dags(["a"], timeout_s=0)
+
+
+def test_where_no_import_failed_the_dag_processors_log_is_named(airflow):
+    dags, _ = airflow({"GET /dags/a": 404, "GET /importErrors": {"import_errors": []}})
+    with pytest.raises(OrchestratorError, match=r"DAGs a; it reports no import errors: see the log of its DAG proc"):
+        dags.wait_for_dags(["a"], timeout_s=0)
+
+
+def test_the_dags_of_a_deployment_are_switched_on_also_where_some_are_on(airflow):
+    known = {f"GET /dags/{dag}": {"is_paused": dag != "serve_forecasts"} for dag in STANDING}
+    dags, fake = airflow(known | {f"PATCH /dags/{dag}": {} for dag in STANDING})
+    switch_on_standing(dags)
+    changed = [call for call in fake.calls if call[0].startswith("PATCH")]
+    assert changed == [(f"PATCH /dags/{dag}", {"is_paused": False}) for dag in STANDING]
+
+
+def test_no_dag_is_switched_on_where_one_of_them_cannot_be_imported(airflow):
+    told = {"import_errors": [{"filename": "maintain_lake.py", "stack_trace": "ModuleNotFoundError: deltalake"}]}
+    answers = {f"GET /dags/{dag}": {"is_paused": True} for dag in STANDING}
+    dags, fake = airflow(answers | {"GET /dags/maintain_lake": 404, "GET /importErrors": told})
+    with pytest.raises(OrchestratorError, match=r"DAGs maintain_lake; it reports maintain_lake\.py:\s+ModuleNotFound"):
+        switch_on_standing(dags)
+    assert not any(name.startswith("PATCH") for name, _ in fake.calls)
 
 
 def test_aged_token_is_renewed_once(airflow):
