@@ -45,6 +45,8 @@ AUTHORITIES = Path("/usr/local/share/ca-certificates")
 """Of this computer: who reads its packages through a proxy needs them in a container, too."""
 CHECK_S = 5.0
 """Seconds between two rounds of health checks."""
+LOG_LINES = 60
+"""With the table of its files that the DAG processor prints twice a minute."""
 SECRETS = {
     "DATABASE_PASSWORD": "planteddatabasepassword",
     "AIRFLOW_ADMIN_PASSWORD": "plantedadminpassword",
@@ -164,6 +166,16 @@ class ComposeProject:
     def run(self, service: str, *command: str) -> str:
         """Run a command in a service's container, and return what it prints; CalledProcessError where it fails."""
         return podman("exec", self.container(service), *command)
+
+    def last_lines(self, service: str) -> str:
+        """Return the last LOG_LINES that a service's container has printed, on stdout and stderr.
+
+        Raises:
+            subprocess.CalledProcessError: podman failed.
+        """
+        command = ["podman", "logs", "--tail", str(LOG_LINES), self.container(service)]
+        told = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=True)
+        return told.stdout
 
     def ask(self, code: str) -> Any:
         """Run Python in the autoscaler's container, and return the JSON of the last line that it prints."""

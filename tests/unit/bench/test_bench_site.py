@@ -2,9 +2,11 @@
 
 import ast
 import json
+import subprocess
 import xml.etree.ElementTree as ElementTree
 from dataclasses import asdict
 from importlib import import_module
+from types import SimpleNamespace
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -12,12 +14,13 @@ import pytest
 from typer.testing import CliRunner
 
 from configs.sections import Kafka
-from configs.settings import load
-from pipelines.bench.site import measure
+from configs.settings import ROOT, load
+from pipelines.bench.site import deployment, measure
 from pipelines.bench.site.deployment import COUNTED, LEARN, MOVED, SEEN, list_lost, list_miscounted
 from pipelines.bench.site.hadoop_configuration import write_configuration
 from pipelines.bench.site.neighbours import read_metrics_table
 from pipelines.bench.site.rings import WAVE, FaultyScreen, write_wave
+from pipelines.bench.site.servers import SiteError
 from pipelines.cli.app import app
 from pipelines.figures.goals import goals_of
 from pipelines.jobs.replay import plan_replay
@@ -71,6 +74,26 @@ def test_records_that_a_job_has_not_counted_once_are_told():
     assert list_miscounted(counts) == []
     said = ["2 of 9 records not counted", "1 of 9 records counted twice"]
     assert list_miscounted({**counts, "counted": 8, "lost": 2, "duplicated": 1}) == said
+
+
+def test_dags_are_switched_on_by_the_line_of_the_page_which_waits_for_them():
+    """Also those of which two are on already, as after a training: what a command has changed tells nothing of them."""
+    ran = []
+    made = SimpleNamespace(run=lambda service, *command: ran.append((service, command)))
+    deployment._switch_on(made)
+    deployment._switch_on(made)
+    ((service, command),) = set(ran)
+    page = (ROOT / "docs" / "deploy.md").read_text()
+    assert f"docker compose -f docker/compose.yaml exec {service} {' '.join(command)}\n" in page
+
+
+def test_where_a_dag_is_missing_the_dag_processors_last_lines_are_told():
+    def run(service, *command):
+        raise subprocess.CalledProcessError(2, command)
+
+    made = SimpleNamespace(run=run, last_lines=lambda service: f"{service}: maintain_lake.py, 1 error")
+    with pytest.raises(SiteError, match=r"processor:\nairflow-dag-processor: maintain_lake\.py, 1 error"):
+        deployment._switch_on(made)
 
 
 def test_rows_are_kept_one_by_one_beside_those_of_an_earlier_call(tmp_path, monkeypatch):
