@@ -28,8 +28,6 @@ SLOW_START_S = 30.0
 """Seconds from a replay's first batch that a plan counts for that one, the small ones by which it finds out what one
 may hold, and until live records have borne it: in them next to nothing is read. On two cores 1,312 records were read in
 52 s, which later took 21 s."""
-GREW = 0.9
-"""Share of the most by which a batch may grow from which on that was its limit: ranges are divided by partitions."""
 FADE = 0.7
 """Weight of all batches before, in that of the newest one, in what a replay comes to of its rate."""
 COLD_S = 2.0
@@ -173,8 +171,8 @@ class Reached:
     """What share of the records that its rate has allowed a replay has read: the rest went by while it waited.
 
     Batches wait for pauses between live ones, for the driver, and for cores, longer than they save up for; and few or
-    short tasks use no more of what is left over than they can. Those of the slow start tell nothing of it, nor do the
-    ones after it that are as large as they may be after the one before: a plan of 120 s took a replay for one that
+    short tasks use no more of what is left over than they can. Those of the slow start tell nothing of it, nor do those
+    after it that were let read as much as may follow the one before: a plan of 120 s took a replay for one that
     would come to 0.15 of its rate for good, which read all of it in its next two batches.
 
     Attributes:

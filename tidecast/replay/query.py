@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 from tidecast.orders import ReplayOrder
-from tidecast.replay.pace import GREW, SLOW_START_S, WORTH, Balance, Pace, Reached, apart_s, fixed_part, rows_per_batch
+from tidecast.replay.pace import SLOW_START_S, WORTH, Balance, Pace, Reached, apart_s, fixed_part, rows_per_batch
 from tidecast.replay.pauses import Patience
 from tidecast.replay.source import places_read
 from tidecast.replay.staged import StagedRange, rows_at_once
@@ -55,6 +55,7 @@ class ReplayQuery:
         self._pace: Pace | None = None
         self._task_s: list[float] = [math.inf] if warm else []  # of which nothing was told
         self._admitted: int | None = None
+        self._grows = False  # whether the next batch may read as much as may follow the one before
         self._began: float | None = None
         self._came: float | None = None
         self._next_at = 0.0
@@ -186,8 +187,9 @@ class ReplayQuery:
 
     def _next_rows(self, rps: float) -> int:
         split = self._pace is not None and self._pace.was_split(self._order.task_rows)
-        saved = self._balance.rows
-        return rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth, split, saved)
+        rows = rows_per_batch(rps, self._pace, self._order.task_s, self._unit, self._worth, split, self._balance.rows)
+        self._grows = self._pace is not None and rows >= self._pace.may_grow_to
+        return rows
 
     def _allow(self, now: float) -> None:
         """Count what the rate has allowed until now."""
@@ -214,7 +216,8 @@ class ReplayQuery:
         """Whether a batch, the one after `_pace`, was one of those by which it is found out what a batch may hold."""
         if self._pace is None or time.time() - self._reading_since < SLOW_START_S:
             return True
-        return self._reached.share is None and batch.rows >= GREW * self._pace.may_grow_to
+        grew = self._pace.first or batch.rows > self._pace.rows  # else the records that it was let read are not there
+        return self._reached.share is None and self._grows and grew
 
     def _rate(self, batch: Batch, began: float) -> float | None:
         """Records/s from the start of the batch before to that of this one; of the first, or after a pause, its own."""

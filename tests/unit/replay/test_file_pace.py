@@ -54,7 +54,7 @@ class Batches:
             _order=order(10_000), _staged=SimpleNamespace(files=lambda: (0, 50)),
             _unit=200, _rps=0.0, _balance=Balance(), _allowed_at=100.0, _pace=None,
             _admitted=None, _began=None, _worth=200, _next_at=0.0, _due_since=None, _paused_at=None, _reached=Reached(),
-            _patience=Patience(), _in_vain=False, _live_s=0.0, _reading=False, _reading_since=80.0,
+            _patience=Patience(), _in_vain=False, _live_s=0.0, _reading=False, _grows=False, _reading_since=80.0,
             _admission=SimpleNamespace(sources=lambda: ["files"], admit=self.admit),
         )  # fmt: skip
 
@@ -91,7 +91,7 @@ def test_one_that_is_paused_while_another_is_started_keeps_its_rate_and_what_liv
 def test_what_the_start_of_others_takes_is_no_vain_wait_for_a_pause_and_no_time_of_its_own(monkeypatch):
     """Due since 104, it has waited for three seconds at 113, as two others were started from 105 to 111."""
     told = Batches(monkeypatch)
-    told.query._pace, told.query._began = Pace(200, 0.1, fixed_s=0.1), 100.0
+    told.query._pace, told.query._began = Pace(2_000, 0.1, fixed_s=0.1), 100.0
     told.query.admit(100.0)
     told.reads(200, batch_s=2.0)  # and rests until 104
     told.now = 104.0
@@ -111,15 +111,30 @@ def test_what_the_start_of_others_takes_is_no_vain_wait_for_a_pause_and_no_time_
 
 
 def test_batches_that_still_grow_as_fast_as_they_may_tell_nothing_of_what_it_comes_to(monkeypatch):
+    """The first one might have had 400 records: the last file of a part of a table is not full."""
     told = Batches(monkeypatch)
     told.now = told.query._allowed_at = 110.0
     told.query._rps = 100.0
     for before, rows, batch_s, share in (
-        (100, 396, 4.0, None), (396, 800, 10.0, 800 / 1000), (100, 400, 4.0, (560 + 400) / (700 + 400)),
+        (100, 300, 4.0, None), (300, 800, 10.0, 800 / 1000), (100, 400, 4.0, (560 + 400) / (700 + 400)),
     ):  # fmt: skip
         told.query._pace = Pace(before, 0.1)
+        told.query._next_rows(100.0)
         told.reads(rows, batch_s)
         assert told.query._reached.share == (share if share is None else pytest.approx(share))
+
+
+@pytest.mark.parametrize(("first", "share"), [(True, None), (False, 0.25)])
+def test_a_batch_that_does_not_grow_though_it_may_tells_what_it_comes_to_unless_it_follows_a_cold_one(
+    monkeypatch, first, share
+):
+    """Of a compacted topic there are fewer records than offsets."""
+    told = Batches(monkeypatch)
+    told.now = told.query._allowed_at = 110.0
+    told.query._rps, told.query._pace = 100.0, Pace(100, 0.1, first=first)
+    told.query._next_rows(100.0)
+    told.reads(100, 4.0)
+    assert told.query._reached.share == share
 
 
 def test_one_that_cannot_be_paused_ends_no_other_that_is_started(monkeypatch, caplog):
