@@ -41,6 +41,7 @@ class Pace(NamedTuple):
     tasks are the longest: a few that write state take as long for next to no records, and less to read would make them
     no shorter. `work_s` is that of all tasks of all stages. `fixed_s` of a task it is believed to take whatever it
     reads. Of the query's `first` batch next to nothing is known: executors loaded what it runs.
+    `span` are the offsets that it went through, which limits count: of a compacted topic more than its records.
     """
 
     rows: int
@@ -49,11 +50,17 @@ class Pace(NamedTuple):
     fixed_s: float = 0.0
     first: bool = False
     tasks: int = 0
+    span: int = 0
+
+    @property
+    def limited(self) -> int:
+        """What a limit counts of it: the offsets, where these are more than the records."""
+        return max(self.rows, self.span)
 
     @property
     def may_grow_to(self) -> float:
         """Records that the batch after it may read at most: of a cold first one as many, for it tells too little."""
-        return self.rows * (1.0 if self.first else FASTER)
+        return self.limited * (1.0 if self.first else FASTER)
 
     def was_split(self, task_rows: int | None) -> bool:
         """Whether its tasks were as many as its records ask for: not where the plan reads a range by fewer tasks."""
@@ -107,7 +114,7 @@ def rows_per_batch(
     if before is None or before.rows < 1:
         return max(worth, partitions)
     own_s = before.task_s - before.fixed_s
-    short = before.rows * task_s / own_s if own_s > (SPLIT * task_s if split else 0) else math.inf
+    short = before.limited * task_s / own_s if own_s > (SPLIT * task_s if split else 0) else math.inf
     most = min(max(rps * SAVE_S + saved, worth), short, before.may_grow_to)
     return max(int(most), worth if split else partitions, partitions)
 

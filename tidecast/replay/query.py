@@ -233,7 +233,7 @@ class ReplayQuery:
         )
         self._task_s.append(task_s)
         work_s, fixed_s = sum(stage.run_s for stage in stages), fixed_part(self._task_s, self._order.task_s)
-        return Pace(batch.rows, task_s, work_s, fixed_s, len(self._task_s) == 1, tasks)
+        return Pace(batch.rows, task_s, work_s, fixed_s, len(self._task_s) == 1, tasks, batch.span)
 
 
 def why_ended(failure: BaseException | None) -> str:

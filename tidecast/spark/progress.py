@@ -65,6 +65,11 @@ class Batch:
         """Records per second while the batch ran."""
         return self.rows / self.batch_s if self.batch_s > 0 else 0.0
 
+    @property
+    def span(self) -> int:
+        """Offsets between its starts and ends; 0 where it tells no starts, as a query's first one ever."""
+        return sum(max(at - self.starts.get(place, 0), 0) for place, at in self.ends.items()) if self.starts else 0
+
 
 def parse_progress(text: str) -> Batch | None:
     """Parse one StreamingQueryProgress (JSON text) of Spark.

@@ -42,6 +42,7 @@ def test_a_batch_is_read_from_its_report():
     assert batch.watermark == 1_699_999_980.0
     assert batch.state_rows == 10
     assert batch.processed_rps == pytest.approx(60 / 1.702)
+    assert batch.span == 60
 
 
 @pytest.mark.parametrize(

@@ -128,7 +128,7 @@ def test_batches_that_still_grow_as_fast_as_they_may_tell_nothing_of_what_it_com
 def test_a_batch_that_does_not_grow_though_it_may_tells_what_it_comes_to_unless_it_follows_a_cold_one(
     monkeypatch, first, share
 ):
-    """Of a compacted topic there are fewer records than offsets."""
+    """The records that it was let read are not there."""
     told = Batches(monkeypatch)
     told.now = told.query._allowed_at = 110.0
     told.query._rps, told.query._pace = 100.0, Pace(100, 0.1, first=first)
@@ -234,7 +234,7 @@ def test_after_a_dry_run_no_batch_is_the_first(monkeypatch):
     told.query._cluster = SimpleNamespace(batch_stages=lambda run, batch: stages)
     for before, first in (([], True), ([math.inf], False)):
         told.query._task_s = before
-        pace = told.query._paced(SimpleNamespace(rows=32, run_id="r", batch_id=0))
+        pace = told.query._paced(SimpleNamespace(rows=32, run_id="r", batch_id=0, span=0))
         assert pace.first is first
         assert rows_per_batch(1e4, pace, told.query._order.task_s, 8, 8) == (32 if first else 128)
 

@@ -38,6 +38,14 @@ def test_where_more_records_are_more_tasks_it_is_never_less_than_worth_them():
     assert rows_per_batch(10.0, Pace(80, 0.1), TASK_S, PARTITIONS, worth=16, split=True) == 100
 
 
+def test_batches_of_a_topic_with_fewer_records_than_offsets_grow_by_the_offsets_that_a_limit_counts():
+    """Of a compacted one with a record in ten offsets each batch went through four of each partition, for good."""
+    before = Pace(5, 0.1, fixed_s=0.1, span=48)
+    assert rows_per_batch(1_000.0, before, TASK_S, 12, worth=48) == before.may_grow_to == 192
+    assert rows_per_batch(1_000.0, Pace(20, 1.0, span=192), TASK_S, 12, worth=48) == 96  # tasks of a second
+    assert Pace(48, 0.1, span=0).may_grow_to == 192
+
+
 def test_a_small_batch_leaves_live_records_what_it_took_and_a_large_one_nothing():
     assert [apart_s(seconds) for seconds in (0.3, 2.0, 3.0, 5.0, 9.0)] == [0.6, 4.0, 5.0, 5.0, 9.0]
 
