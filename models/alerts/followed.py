@@ -99,8 +99,11 @@ def take(job: Followed, message: Message, contract: Contract, fresh: bool) -> Fo
 
 
 def _is_newer(job: Followed, beat: Heartbeat) -> bool:
-    """Whether a heartbeat was said after the newest decision, which comes by another topic; both are by one clock."""
-    return job.decision is None or beat.wall_time >= job.decision.wall_time
+    """Whether a heartbeat was said after the newest decision, which comes by another topic; both are by one clock.
+
+    One of the same moment names that decision itself, or the one before it, whose last repeats it tells.
+    """
+    return job.decision is None or beat.wall_time > job.decision.wall_time
 
 
 def _heard(job: Followed, by: str, at: float) -> dict[str, float]:

@@ -186,6 +186,14 @@ def test_a_heartbeat_says_what_stands_where_it_was_said_after_the_decision():
     assert after(DECISION, replace(beat, wall_time=NOW - 5)).target == DECISION.executors
 
 
+def test_the_last_repeats_of_a_decision_are_told_beside_the_next_one_and_take_nothing_of_it_back():
+    """For seven seconds the number before counted as asked for, and the agent as one that does not obey."""
+    last = Heartbeat("orders", "autoscaler", NOW, NOW, 1.0, "d6", NOW - 60, 3, 9)
+    for messages in ((DECISION, last, SAMPLE), (last, DECISION, SAMPLE)):
+        job = after(*messages)
+        assert (job.target, job.unfollowed_at, job.heard["autoscaler"]) == (4, None, NOW)
+
+
 def test_what_came_last_counts_also_after_a_clock_was_set_back():
     beat = Heartbeat("orders", "autoscaler", NOW, NOW + 5, 1.0, "d7", NOW, 4, 3)
     late = [replace(BATCH, wall_time=NOW - 200 + 10 * n, latency_max_s=25.0) for n in range(20)]
