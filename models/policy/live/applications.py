@@ -27,10 +27,15 @@ def with_turn(memory: Memory, application: str | None, now: float) -> Memory:
     if application is None or (memory.turns and [*memory.turns][-1] == application):
         return memory
     if memory.turns:
-        memory = replace(memory, pending=None, missing_at=None, changed_at=None, no_room=False, cold=COLD_BATCHES)
+        memory = replace(_asked_by_nobody(memory), pending=None, cold=COLD_BATCHES)
     turns = _recent(memory, now)
     turns[application] = [*turns.pop(application, []), now][-1 - RETURNS :]
     return replace(memory, turns=turns)
+
+
+def _asked_by_nobody(memory: Memory) -> Memory:
+    """The memory once nobody asks for what was decided: of that nothing is missing, or starts, or has no room."""
+    return replace(memory, missing_at=None, changed_at=None, raised_at=None, asked_at=None, no_room=False)
 
 
 def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
@@ -62,7 +67,7 @@ def _with_agent(before: Memory, after: Memory) -> Memory:
     was_idle, idle = (one.mode not in (None, "act") for one in (before, after))
     begins = before.pending is None and after.pending is not None
     if idle and not was_idle:
-        return replace(after, missing_at=None, changed_at=None, no_room=False)  # what may come still is noted anew
+        return _asked_by_nobody(after)  # what may come still is noted anew
     if idle or not (was_idle or begins):
         return after
     raised_at = after.raised_at if after.missing_at is None else after.metric_at  # of what was missing

@@ -12,7 +12,7 @@ from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
 from models.policy.core.batch_time import MOST_CORRECTION
 from models.policy.live.applications import with_application, with_turn
-from models.policy.live.evaluation import RESYNC_S, evaluate
+from models.policy.live.evaluation import NEVER_S, RESYNC_S, evaluate
 from models.policy.live.held_forecast import SILENT_S, with_forecast
 from models.policy.live.memory import (
     Memory,
@@ -223,29 +223,30 @@ def test_a_batch_beside_a_start_that_takes_its_cores_teaches_nothing(growth, ask
 
 
 @pytest.mark.parametrize(
-    ("was", "mode", "pending", "begins"),
+    ("was", "mode", "pending", "raised_at"),
     [
-        ("freeze", "act", 0, True),
-        ("observe", "act", None, True),  # Spark scaled
-        ("freeze", "act", 1, False),  # it was asked for before
-        ("act", "act", 0, False),  # it is asked for again: the agent, or its cluster, may refuse it for good
-        (None, "act", 0, False),
-        ("act", "freeze", 0, False),
+        ("freeze", "act", 0, 101.0),
+        ("observe", "act", None, 101.0),  # Spark scaled
+        ("freeze", "act", 1, 40.0),  # it was asked for before
+        ("act", "act", 0, 40.0),  # it is asked for again: the agent, or its cluster, may refuse it for good
+        (None, "act", 0, 40.0),
+        ("act", "freeze", 0, None),  # nobody asks for it
     ],
 )
-def test_what_was_decided_while_the_agent_was_frozen_begins_once_it_acts_again(was, mode, pending, begins):
+def test_what_was_decided_while_the_agent_was_frozen_begins_once_it_acts_again(was, mode, pending, raised_at):
     """Else the next executor starts beside it, as if this one had been under way since the raise before."""
     standing = Standing("j-1", 60.0, 3, "")
     memory = with_interval(fresh(IN_TURNS), interval(executors=2))
     memory = replace(memory, standing=standing, mode=was, pending=0, missing_at=60.0, asked_at=40.0, raised_at=40.0)
     told = {**interval(wall=101.0, executors=2), "mode": mode, "pending_executors": pending}
     after = taken(memory, told)
-    assert (after.standing.executors, after.raised_at) == ((2, 101.0) if begins else (3, 40.0))
+    begins = raised_at == told["wall_time"]
+    assert (after.standing.executors, after.raised_at) == (2 if begins else 3, raised_at)
     again = Decision("j-2", "j", 0.0, 101.2, 1.0, "act", "mpc", 3, "hold", ["hold"], {}, {})
-    assert with_decision(after, again).asked_at == (101.2 if begins else 40.0)
+    assert with_decision(after, again).asked_at == (101.2 if begins else raised_at)
 
 
-UNDER_WAY = {"target": 4, "changed_at": 64.0, "raised_at": 64.0, "missing_at": 64.0}
+UNDER_WAY = {"target": 4, "changed_at": 64.0, "raised_at": 64.0, "asked_at": 64.0, "missing_at": 64.0}
 
 
 @pytest.mark.parametrize(
@@ -256,6 +257,7 @@ UNDER_WAY = {"target": 4, "changed_at": 64.0, "raised_at": 64.0, "missing_at": 6
         (3, "observe", 1, UNDER_WAY),
         (2, "observe", 2, UNDER_WAY),  # it was started with as many as ran
         (3, "observe", 1, {**UNDER_WAY, "no_room": True}),  # which its executors have left
+        (3, "observe", 1, {**UNDER_WAY, "raised_at": 96.0}),  # it was back before the turn of that one was over
         (3, "observe", 1, {"changed_at": 84.0}),  # two would start together: the target may come true for 30 s
     ],
 )
@@ -265,25 +267,23 @@ def test_a_turn_waits_for_no_raise_that_was_not_decided_while_the_agent_did_not_
     standing = Standing("j-1", 60.0, 4, "")
     memory = replace(memory, standing=standing, mode="act", target=had, changed_at=-3600.0, raised_at=-3600.0)
     memory = replace(memory, **begun)
-    since_s = 104.0 - memory.raised_at
     for wall, mode in ((103.0, was), (104.0, "act")):
         told = {**interval(wall=wall, arrival=900, executors=runs), "mode": mode}
         memory = taken(memory, told if mode == "observe" else {**told, "pending_executors": 0})
     _, seen, made = evaluate(memory, 104.0, IN_TURNS, build("mpc", IN_TURNS))
-    assert (seen.target, seen.since_raise_s, made.executors) == (runs, since_s, runs + 1)
+    assert (seen.target, seen.since_raise_s, made.executors) == (runs, NEVER_S, runs + 1)
     assert made.codes[0] == "up" and "no_room" not in made.codes
-    assert memory.standing.executors == runs
+    assert (memory.standing.executors, memory.asked_at) == (runs, None)
 
 
 def test_what_a_driver_that_ended_had_asked_for_nobody_asks_for():
-    asked = replace(fresh(CONTRACT), target=3, pending=1, missing_at=99.0, changed_at=99.0, no_room=True)
+    noted = dict(pending=1, missing_at=99.0, changed_at=99.0, raised_at=99.0, asked_at=99.0, no_room=True)
+    asked = replace(fresh(CONTRACT), target=3, **noted)
     first = with_turn(asked, "app-1", 100.0)  # which one ran before is not known
     for memory in (first, with_turn(first, "app-1", 101.0), with_turn(first, None, 101.0)):
-        assert (memory.target, memory.pending, memory.missing_at, memory.changed_at) == (3, 1, 99.0, 99.0)
-        assert memory.no_room
+        assert replace(memory, turns={}) == asked
     memory = with_turn(first, "app-2", 140.0)
-    assert (memory.target, memory.pending, memory.missing_at, memory.changed_at) == (3, None, None, None)
-    assert not memory.no_room
+    assert replace(memory, turns={}, cold=0) == replace(fresh(CONTRACT), target=3)
 
 
 def test_the_first_two_batches_of_another_driver_teach_nothing_though_as_many_executors_run():
