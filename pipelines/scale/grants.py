@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from configs.contract import Contract
 from configs.planning import Executors
+from models.policy.live.evaluation import last_raise
 from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
 from models.pool.wants import PoolMemory, Want
@@ -120,7 +121,7 @@ def take_grant(
     has = min(max(min(has, max(seen.target, memory.target or 0)), bounds.min), bounds.max)
     # What the policy asks for in vain is no change, after which it would wait.
     changed_at = before.changed_at if has == seen.target else memory.changed_at if has == memory.target else now
-    raised_at = now if has > seen.target else before.raised_at
+    raised_at = last_raise(before, seen.target, has, now)
     told = {**granted._asdict(), "executors": has, "replay": min(replay, bounds.max - has)}
     return replace(memory, target=has, changed_at=changed_at, raised_at=raised_at), told
 

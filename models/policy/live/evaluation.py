@@ -18,6 +18,7 @@ from models.policy.live.catch_up import behind_since
 from models.policy.live.held_forecast import begins_too_late
 from models.policy.live.memory import Memory
 from models.policy.live.plan import Plan, make_plan
+from models.policy.live.unseen import running_unseen
 from models.policy.planners.delay import with_delay
 from models.policy.received.arrival_rate import rate_of_seconds
 from models.policy.received.observation import Observation
@@ -107,12 +108,27 @@ def evaluate(
     after, made = make_plan(seen, contract, policy)
     memory = replace(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
-        raised_at=now if made.executors > target else memory.raised_at, delay_s=seen.down_delay_s,
+        raised_at=last_raise(memory, target, made.executors, now), delay_s=seen.down_delay_s,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
         account=memory.account.mark_read(), behind_at=behind_at, no_room=seen.unmet is not None,
         missing_at=None if executors >= made.executors else now if missing_at is None else missing_at,
     )  # fmt: skip
     return memory, seen, made
+
+
+def last_raise(memory: Memory, target: int, executors: int, now: float) -> float | None:
+    """Return when executors were last asked to start for live records, epoch seconds; None: never.
+
+    Those that run for replays serve a raise as well: where these are enough nothing starts that the next one would wait
+    for.
+
+    Args:
+        memory: of the job, before the raise.
+        target: executors for live records before it.
+        executors: the same, as they are asked for now.
+        now: epoch seconds.
+    """
+    return now if executors > max(target, running_unseen(memory)) else memory.raised_at
 
 
 def _carried(memory: Memory, now: float, contract: Contract, policy: Policy) -> dict[str, Any]:

@@ -33,7 +33,7 @@ class Memory:
         model: the batch time as learned so far.
         arrivals, past: records/s of the newest seconds, oldest first; running totals of the last quarter of an hour.
         lag_records, executors, tasks: as the newest metrics that tell them have them; `tasks` of the heavy stage.
-        target, changed_at, raised_at: executors last asked for, when that last changed, and when it last rose.
+        target, changed_at, raised_at: executors last asked for, when that last changed, and rose above those that ran.
         metric_at, metric_time: wall time of the newest metrics record, and the job time at its end.
         time_scale: job seconds per wall second.
         cold: batches still to be ignored after a change of executors.

@@ -12,7 +12,7 @@ from configs.policies import POLICIES as ALL
 from models.policy.catalogue import build
 from models.policy.core.batch_time import MOST_CORRECTION
 from models.policy.live.applications import with_application, with_turn
-from models.policy.live.evaluation import NEVER_S, RESYNC_S, evaluate
+from models.policy.live.evaluation import NEVER_S, RESYNC_S, evaluate, last_raise
 from models.policy.live.held_forecast import SILENT_S, with_forecast
 from models.policy.live.memory import (
     Memory,
@@ -415,6 +415,20 @@ def test_a_raise_waits_for_the_last_raise_and_an_older_log_for_the_last_change()
     waits = {**inputs, "since_raise_s": 3.0}
     executors, reason, codes = recompute_decision({"inputs": waits, "policy": "mpc"}, known)
     assert executors == 1 and "turn" in codes and "in turns" in reason
+
+
+def test_the_next_raise_waits_for_none_that_executors_of_a_replay_serve_already():
+    """Beside a replay that kept two, the first one that had to start for live records was asked for two turns later."""
+    lent = ReplayControl({"fix": {"state": "running", "executors": 0, "executors_soon": 2}})
+    memory = with_interval(fresh(IN_TURNS), interval(arrival=900, executors=3))
+    memory = replace(memory, target=1, changed_at=-3600.0, raised_at=-3600.0, replay=lent)
+    memory, policy, asked = replace(memory, standing=Standing("j-1", 60.0, 3, "")), build("mpc", IN_TURNS), []
+    for now in (100.0, 101.0, 102.0, 103.0):
+        memory, _, made = evaluate(memory, now, IN_TURNS, policy)
+        asked.append((made.executors, memory.raised_at))
+    assert asked == [(2, -3600.0), (3, -3600.0), (4, 102.0), (4, 102.0)]
+    given_back = replace(memory, standing=Standing("j-2", 103.0, 2, ""))  # by metrics of a moment ago it runs still
+    assert last_raise(given_back, 2, 3, 104.0) == 104.0
 
 
 def test_a_hold_says_since_when_executors_are_missing_and_that_a_turn_waits_for_these():

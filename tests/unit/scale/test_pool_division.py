@@ -22,6 +22,7 @@ from models.policy.live.evaluation import RESYNC_S
 from models.policy.live.granted import with_grant
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.recomputed import recompute_decision
+from models.policy.live.standing import Standing
 from models.policy.replays.kept import ReplayControl
 from models.pool import divide
 from models.pool.state import PoolState
@@ -221,6 +222,16 @@ def test_a_grant_of_what_nobody_asks_for_any_more_starts_no_executor_and_lowers_
     given_up = replace(before, target=4)  # its executors never came, and the policy was shown the two that are there
     memory, told = take_grant(given_up, asks_two, seen, JobGrant("shared", 4), BOUNDS, NOW)
     assert (memory.target, told["executors"], memory.changed_at) == (2, 2, NOW - 60)
+
+
+def test_a_grant_of_executors_that_run_for_a_replay_already_is_no_start():
+    ran = {"executors": 4, "standing": Standing("orders-1", NOW - 60, 4, "")}
+    before = replace(fresh(CONTRACTS["orders"]), target=2, changed_at=NOW - 60, raised_at=NOW - 90, **ran)
+    for wants, raised_at in ((4, NOW - 90), (5, NOW)):
+        asks = replace(before, target=wants, changed_at=NOW, raised_at=raised_at)
+        granted, seen = JobGrant("shared", wants, 2), SimpleNamespace(target=2, executors=2)
+        memory, _ = take_grant(before, asks, seen, granted, BOUNDS, NOW)
+        assert (memory.target, memory.changed_at, memory.raised_at) == (wants, NOW, raised_at)
 
 
 def test_a_job_of_which_nothing_was_granted_yet_keeps_the_executors_of_its_replays_within_its_bounds():
