@@ -11,7 +11,6 @@ from configs.topology import Topology
 from models.placement.graph import Floats
 from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import CATCH_UP, Block, Placement
-from models.placement.plan.wiring import runs_of
 from models.placement.rates import edges_of, rates_of
 from models.policy.core.backlog import backlog
 from models.policy.rules.elasticity import CATCH_UP_S
@@ -32,7 +31,7 @@ class BatchSample(Protocol):
 
     @property
     def batch_rows(self) -> int | None:
-        """Records."""
+        """Records, each once, however often the batch reads it."""
 
     @property
     def operator_rows(self) -> Mapping[str, int] | None:
@@ -124,14 +123,10 @@ def observe_block(
         factor: of the sources' rates, for the model's side.
         arrived: what came to it in the same seconds, in order: it counts where it reads sources alone.
     """
-    blocks = tuple(block.operators for block in placement.blocks)
-    rates, place, runs = rates_of(topology, factor), block_of(blocks), runs_of(topology, blocks)
-    read = [edge for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)]
-    tails = {edge.tail for edge in read}
+    rates, place = rates_of(topology, factor), block_of(tuple(block.operators for block in placement.blocks))
+    tails = {edge.tail for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)}
     arrived = arrived if tails <= topology.sources.keys() else ()
     said, block = sum(rates.sent[name] for name in tails), placement.blocks[number]
-    told = sum(runs[edge.head] * rates.sent[edge.tail] for edge in read)  # each branch reads its source anew
-    times = told / said if said > 0 else 1.0
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
         if sum(one.span_s for one in arrived) < max(LEAST_S, 3 * topology.trigger_s):
             arrived = ()  # it had no time for two batches, as one that has just begun or has ended
@@ -139,12 +134,11 @@ def observe_block(
         arrival_rps = mean_rps(arrived) or None
         return ObservedBlock(block, said, None, None, None, len(batches), come_rps=come_rps, arrival_rps=arrival_rps)
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
-    rps = sum(one.batch_rows or 0 for one in since) / span_s / times
+    rps = sum(one.batch_rows or 0 for one in since) / span_s
     cores = sum(one.run_s or 0.0 for one in since) / span_s
-    record_s = _record_s(since)
     return ObservedBlock(
         block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
-        None if record_s is None else record_s * times, _counted_rps(since, tails, block.operators, rps),
+        _record_s(since), _counted_rps(since, tails, block.operators, rps),
         arriving_rps(arrived, topology.trigger_s, rps), mean_rps(arrived),
     )  # fmt: skip
 

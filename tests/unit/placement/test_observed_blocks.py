@@ -129,8 +129,10 @@ def test_a_query_that_writes_two_topics_runs_what_is_before_them_twice():
     assert alone == pytest.approx(work["parse"] + work["split"], rel=0.02)
     assert both[0] == pytest.approx(2 * (work["parse"] + work["split"]) + work["count"], rel=0.02)
     placement = Placement(tuple(Block(one, "east", 1, 1.0, 1.0) for one in blocks), 1.0, 1.0, True)
-    batches = [batch(100.0 + 4 * at, 240, 3.0) for at in range(5)]  # 30 lines a second, read twice
-    assert observe_block(ranked, placement, 0, batches).rps == pytest.approx(30.0)
+    rows = [70 + 10 * at for at in range(10)]
+    batches = [batch(100.0 + 4 * at, many, 1.0 + 0.02 * many) for at, many in enumerate(rows)]  # 30 lines a second
+    found = observe_block(ranked, placement, 0, batches)  # agents count a line once, whose work is that of both ways
+    assert (found.rps, found.record_s) == (pytest.approx(30.0), pytest.approx(0.02))
 
 
 def test_what_is_printed_of_a_job_has_a_line_for_each_operator_that_is_counted(tmp_path):
