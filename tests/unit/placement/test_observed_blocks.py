@@ -48,6 +48,14 @@ def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
     )  # fmt: skip
 
 
+def test_of_batches_whose_stages_spark_has_dropped_nobody_knows_how_busy_they_kept_a_query():
+    dropped = [batch(100.0, 900, None), batch(102.0, 900, None), batch(104.0, 900, None)]
+    found = observe_block(ADVERTS, TWO, 0, dropped)
+    assert (found.rps, found.cores, found.record_s) == (450, None, None)  # 0 is little load, which asks for fewer
+    some = observe_block(ADVERTS, TWO, 0, [*dropped[:2], batch(104.0, 900, 3.0)])
+    assert (some.rps, some.cores) == (450, 0.75)
+
+
 def test_what_comes_is_told_of_a_query_that_reads_sources_alone_with_what_waits_worked_off_in_five_minutes():
     batches = [batch(100.0, 900), batch(101.0, 500), batch(104.0, 1500)]
     arrived = [ArrivedInterval(101.0, 1.0, 1_200.0, 900), ArrivedInterval(104.0, 3.0, 800.0, 31_350)]
