@@ -20,6 +20,7 @@ from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.missing import summary
 from models.placement.plan.moved import keep_executors
 from models.placement.plan.observed import observe_block
+from models.placement.plan.text import describe_stated_work
 from models.placement.rates import rates_of
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import (
@@ -129,9 +130,7 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
     topology, factor, _, known, *_ = load_now
     if not known:
         notes.append(f"Nothing was measured in the last {span_in_words(topology)}: planned for the stated rates")
-    hang = ["+".join(one.block.operators) for one in load_now.observed if one.rps is None and one.come_rps]
-    said = "did no two batches though records came: planned for what comes, with its stated work"
-    notes += [f"{one} {said}" for one in hang]
+    notes += describe_stated_work(load_now.observed)
     if was and not measured and not state.is_reserved(folder.path / "stack"):
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if was and folder.has_changed(file):

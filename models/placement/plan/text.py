@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from configs.topology import Topology
 from models.placement.plan.choose import PlacementPlan
 from models.placement.plan.measured import Placement
+from models.placement.plan.observed import ObservedBlock
 
 
 def describe_plan(topology: Topology, plan: PlacementPlan) -> Iterator[str]:
@@ -45,6 +46,16 @@ def describe_followed(plan: PlacementPlan) -> str:
         return ""
     found = f"{plan.followed_s:.1f} s" if math.isfinite(plan.followed_s) else "they fall behind"
     return f"followed batch by batch: {found}"
+
+
+def describe_stated_work(observed: Sequence[ObservedBlock]) -> Iterator[str]:
+    """Yield a sentence, without its full stop, for each query whose records take what is stated, though some came."""
+    for one in observed:
+        name = "+".join(one.block.operators)
+        if one.rps is None and one.come_rps:
+            yield f"{name} did no two batches though records came: planned for what comes, with its stated work"
+        elif one.rps and one.record_s is None:
+            yield f"{name} had batches too few, or too alike, to tell what a record takes: planned with its stated work"
 
 
 def _sized(cores: int) -> str:

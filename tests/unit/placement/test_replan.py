@@ -230,6 +230,17 @@ def test_a_job_whose_query_hangs_is_planned_for_what_comes_and_somebody_is_asked
         assert "no two batches" not in replan.plan({"topology": "adverts"})["sentence"]
 
 
+def test_where_batches_do_not_tell_what_a_record_takes_a_plan_says_that_it_has_the_stated_work(running, monkeypatch):
+    folder, _ = running
+    said = "had batches too few, or too alike, to tell what a record takes: planned with its stated work"
+    planned = replan.plan({"topology": "adverts"})
+    assert f"{'+'.join(ALL)} {said}" in planned["sentence"] and said in Path(planned["page"]).read_text()
+    assert said not in replan.plan({"topology": "adverts", "load": 1.5})["sentence"]
+    told = ObservedBlock(folder.wanted().blocks[0], 600.0, 600.0, 1.6, 1.0, 9, 0.0026)
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([told], 1.0))
+    assert said not in replan.plan({"topology": "adverts"})["sentence"]
+
+
 def test_where_there_is_no_room_for_what_waits_too_it_is_planned_for_what_comes(running, monkeypatch):
     (folder, _), looks = running, []
     behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 9, come_rps=1_200.0, arrival_rps=900.0)
