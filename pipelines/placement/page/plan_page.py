@@ -84,7 +84,8 @@ def compare(topology: Topology, was: Placement | None, made: Placement, factor: 
         made: the plan, of the queries that run where there are some.
         factor: of the sources' rates, for which it was made.
     """
-    at = f"{topology.name} at {factor:.2g} times the stated rates: "
+    times = f"{factor:.2g}" if factor < 99 else f"{factor:,.0f}"
+    at = f"{topology.name} at {times} times the stated rates: "
     if was is None:
         queries = number_of(len(made.blocks), "query", "queries")
         return f"{at}{queries}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False

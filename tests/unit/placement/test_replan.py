@@ -34,6 +34,8 @@ def test_what_a_plan_would_change_of_a_running_job():
     said, ask = compare(ADVERTS, None, ONE, 1.0)
     assert said.endswith("1 query, 1.80 an hour, 1.8 s; it does not run") and not ask
     assert compare(ADVERTS, ONE, ONE, 1.5) == ("adverts at 1.5 times the stated rates: it stays as it is", False)
+    for factor, times in ((98.7, "99"), (120.0, "120"), (1_234.0, "1,234")):
+        assert compare(ADVERTS, ONE, ONE, factor)[0] == f"adverts at {times} times the stated rates: it stays as it is"
     (block,) = ONE.blocks
     moved = replace(ONE, blocks=(replace(block, cluster="east", executors=4),), price=4.0)
     said, ask = compare(ADVERTS, ONE, moved, 2.3)
