@@ -119,7 +119,8 @@ def observe_block(
         topology: of the job.
         placement: of its operators.
         number: of the query.
-        batches: of it, in order; of fewer than two it is known at most what comes, as where it hangs.
+        batches: of it, in order, up to the last that had records: one without, by which Spark closes windows, ends no
+            time in which some came. Of fewer than two it is known at most what comes, as where it hangs.
         factor: of the sources' rates, for the model's side.
         arrived: what came to it in the same seconds, in order: it counts where it reads sources alone.
     """
@@ -127,6 +128,7 @@ def observe_block(
     tails = {edge.tail for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)}
     arrived = arrived if tails <= topology.sources.keys() else ()
     said, block = sum(rates.sent[name] for name in tails), placement.blocks[number]
+    batches = batches[: max((at for at, one in enumerate(batches, 1) if one.batch_rows), default=0)]
     if len(batches) < 2 or batches[-1].wall_time <= batches[0].wall_time:
         if sum(one.span_s for one in arrived) < max(LEAST_S, 3 * topology.trigger_s):
             arrived = ()  # it had no time for two batches, as one that has just begun or has ended

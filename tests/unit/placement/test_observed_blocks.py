@@ -56,6 +56,15 @@ def test_of_batches_whose_stages_spark_has_dropped_nobody_knows_how_busy_they_ke
     assert (some.rps, some.cores) == (450, 0.75)
 
 
+def test_a_last_batch_without_records_tells_no_rate():
+    """Spark does one after the last records of a query with windows, to close these."""
+    alone = observe_block(ADVERTS, TWO, 1, [batch(100.0, 900, 2.0), batch(100.5, 0, 0.2)])
+    assert (alone.rps, alone.cores, alone.batches) == (None, None, 1)  # 0 asks for fewer executors
+    more = [batch(100.0, 900, 2.0), batch(100.5, 0, 0.2), batch(102.0, 400, 0.8), batch(102.5, 0, 0.2)]
+    found = observe_block(ADVERTS, TWO, 1, more)
+    assert (found.rps, found.cores, found.batches) == (200, 0.5, 2)
+
+
 def test_what_comes_is_told_of_a_query_that_reads_sources_alone_with_what_waits_worked_off_in_five_minutes():
     batches = [batch(100.0, 900), batch(101.0, 500), batch(104.0, 1500)]
     arrived = [ArrivedInterval(101.0, 1.0, 1_200.0, 900), ArrivedInterval(104.0, 3.0, 800.0, 31_350)]
