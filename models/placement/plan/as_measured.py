@@ -87,6 +87,10 @@ def _as_offered(
     arrives, shares = dict.fromkeys(topology.sources, 1.0), list[float]()
     for block, taken, one in zip(blocks, _tails(topology, blocks), observed, strict=True):
         sent = rates_of(topology).sent
+        unstated = taken <= topology.sources.keys() - known and not any(sent[name] for name in taken)
+        if one.offered_rps and unstated:
+            topology = _with_even_rates(topology, taken, one.offered_rps)
+            sent = rates_of(topology).sent
         said = sum(sent[name] for name in taken)
         share = sum(sent[name] * arrives[name] for name in taken) / said if said else 1.0
         mixed = len({name in topology.sources for name in taken}) > 1
@@ -139,6 +143,15 @@ def _with_trips(topology: Topology, trips_ms: Mapping[str, float]) -> Topology:
 
 def _is_behind(one: ObservedBlock) -> bool:
     return one.latency_s is not None and one.latency_s > LATE * one.block.latency_s
+
+
+def _with_even_rates(topology: Topology, names: set[str], rps: float) -> Topology:
+    """Sources that are stated without records have what comes, in equal parts."""
+    sources = {
+        name: own.model_copy(update={"rps": rps / len(names)}) if name in names else own
+        for name, own in topology.sources.items()
+    }
+    return topology.model_copy(update={"sources": sources})
 
 
 def _with_rates(topology: Topology, names: set[str], factor: float) -> Topology:

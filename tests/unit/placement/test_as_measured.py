@@ -115,6 +115,21 @@ def test_of_a_query_that_reads_sources_what_comes_counts_not_what_it_managed_to_
     assert rates_of(as_measured(ADVERTS, TWO, [none, seen(2.0, block=SECOND, said=198.0)])).sent["project"] == 0
 
 
+def test_what_comes_from_sources_that_are_stated_without_records_counts_in_equal_parts():
+    none = ADVERTS.sources["events"].model_copy(update={"rps": 0.0})
+    views = ADVERTS.operators["views"].model_copy(update={"of": ("parse", "others")})
+    for sources in (["events"], ["events", "others"]):
+        operators = {**ADVERTS.operators, **({"views": views} if "others" in sources else {})}
+        silent = ADVERTS.model_copy(update={"sources": dict.fromkeys(sources, none), "operators": operators})
+        told = [seen(860.0, 0.004, said=0.0)._replace(come_rps=900.0), seen(None, block=SECOND, said=0.0)]
+        found = as_measured(silent, TWO, told)
+        rates = rates_of(found)
+        assert [rates.sent[name] for name in sources] == pytest.approx([900 / len(sources)] * len(sources))
+        assert rates.sent["project"] == pytest.approx(0.33 * 900)
+        blocks = (FIRST.operators, SECOND.operators)
+        assert Measure(found, rates).wiring(blocks).loads[0] == pytest.approx(0.004 * 900)
+
+
 def test_what_a_query_that_hangs_has_read_of_what_comes_tells_nothing_of_those_after_it():
     hangs = ObservedBlock(FIRST, 600.0, None, None, None, 1, come_rps=1_800.0)
     later = seen(5.0, block=SECOND, said=198.0)  # what it got before that
