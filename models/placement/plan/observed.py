@@ -2,60 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
-
-import numpy as np
+from collections.abc import Collection, Mapping, Sequence
+from typing import NamedTuple
 
 from configs.topology import Topology
-from models.placement.graph import Floats
+from models.placement.plan.batches import BatchSample, records_quantile, slope_s
 from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import CATCH_UP, Block, Placement
 from models.placement.rates import edges_of, rates_of
 from models.policy.core.backlog import backlog
 from models.policy.rules.elasticity import CATCH_UP_S
 
-LEAST_BATCHES, LEAST_SPREAD = 8, 0.2
-"""Batches, and the standard deviation of their records as a share of the mean, from which on what a record takes is
-told apart from what every batch takes."""
 LEAST_S = 60.0
 """Seconds of arrivals, at least, after which a query that did fewer than two batches has had the time for them."""
 WAITS_MOST = 0.5
 """Of what comes or is read, that what waits counts for at most: a plan stands for a day, a backlog for minutes."""
-LEVELS = (np.arange(40) + 0.5) / 40
-"""Quantiles of a batch's records that stand for all of them."""
-
-
-class BatchSample(Protocol):
-    """What is used of a batch's `MetricSample`."""
-
-    @property
-    def batch_rows(self) -> int | None:
-        """Records, each once, however often the batch reads it."""
-
-    @property
-    def operator_rows(self) -> Mapping[str, int] | None:
-        """Rows of what it reads and of what each operator makes of that, where the query counts them."""
-
-    @property
-    def wall_time(self) -> float:
-        """When it ended, epoch seconds."""
-
-    @property
-    def run_s(self) -> float | None:
-        """Of its tasks together, seconds."""
-
-    @property
-    def latency_p50_s(self) -> float | None:
-        """Median of its records' latencies, from when they could be read."""
-
-    @property
-    def latency_p95_s(self) -> float | None:
-        """95 % of them."""
-
-    @property
-    def latency_max_s(self) -> float | None:
-        """The longest."""
 
 
 class ArrivedInterval(NamedTuple):
@@ -141,7 +102,7 @@ def observe_block(
     cores = sum(run_s) / span_s if run_s else None
     return ObservedBlock(
         block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
-        _record_s(since), _counted_rps(since, tails, block.operators, rps),
+        slope_s(since), _counted_rps(since, tails, block.operators, rps),
         arriving_rps(arrived, topology.trigger_s, rps), mean_rps(arrived),
     )  # fmt: skip
 
@@ -179,43 +140,6 @@ def _counted_rps(
     rows = {name: sum(each[name] for each in told) for name in names}
     taken = sum(rows[name] for name in read)
     return {name: rps * many / taken for name, many in rows.items()} if taken else None
-
-
-def _record_s(batches: Sequence[BatchSample]) -> float | None:
-    """The slope of what batches take over their records, by least squares."""
-    known = [(one.batch_rows, one.run_s) for one in batches if one.batch_rows and one.run_s is not None]
-    if len(known) < LEAST_BATCHES:
-        return None
-    rows, took = np.array(known, float).T
-    if rows.std() < LEAST_SPREAD * rows.mean():
-        return None
-    slope = float(np.polyfit(rows, took, 1)[0])
-    return slope if slope > 0 else None
-
-
-def records_quantile(batches: Iterable[BatchSample], level: float) -> float | None:
-    """Return a quantile of the latency of all records of some batches, seconds; None where none was measured.
-
-    Between what a batch tells (median, 95 %, longest) its records are taken to lie evenly, and below the median as far
-    as above it: nothing tells.
-
-    Args:
-        batches: with their records and latencies.
-        level: in (0, 1).
-    """
-    values, weights = list[Floats](), list[Floats]()
-    for one in batches:
-        p50, p95, most = one.latency_p50_s, one.latency_p95_s, one.latency_max_s
-        if one.batch_rows and p50 is not None and p95 is not None and most is not None:
-            known = [max(2 * p50 - p95, 0.0), p50, p95, most]
-            values.append(np.interp(LEVELS, [0.0, 0.5, 0.95, 1.0], known))
-            weights.append(np.full(len(LEVELS), one.batch_rows / len(LEVELS)))
-    if not values:
-        return None
-    all_values, all_weights = np.concatenate(values), np.concatenate(weights)
-    order = np.argsort(all_values, kind="stable")
-    reached = np.cumsum(all_weights[order])
-    return float(all_values[order][np.searchsorted(reached, level * reached[-1])])
 
 
 def slowest_path_s(topology: Topology, placement: Placement, observed: Sequence[ObservedBlock]) -> float | None:

@@ -8,12 +8,12 @@ import pytest
 from configs.settings import ROOT, load
 from configs.topology import load_topology
 from models.placement.plan.as_measured import counted_of
+from models.placement.plan.batches import records_quantile
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import (
     ArrivedInterval,
     arriving_rps,
     observe_block,
-    records_quantile,
     slowest_path_s,
 )
 from models.placement.plan.wiring import runs_of
