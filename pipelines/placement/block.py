@@ -6,7 +6,6 @@ Runs the newest epoch of the block, on the master that TIDECAST_SPARK__MASTER na
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -18,10 +17,9 @@ from configs.errors import CorrectableError
 from configs.sections import Kafka
 from configs.settings import Settings, load
 from configs.topology import Topology
-from models.placement.plan.applications import BlockApplication, applications_of
-from models.placement.plan.measured import CATCH_UP, Measure, Placement
+from models.placement.plan.applications import BlockApplication, applications_of, batch_limits
+from models.placement.plan.measured import Placement
 from models.placement.plan.shares import most_executors
-from models.placement.rates import rates_of
 from pipelines.jobs.launch import Launch, first_offsets
 from pipelines.jobs.progress_log import ProgressLog, listener_of
 from pipelines.jobs.restarts.same_topics import refuse_other_topics
@@ -74,7 +72,8 @@ def run_block(argv: list[str] | None = None) -> int:
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
         begun = starting_contract(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
         first, most = (
-            batch_limits(topology, placement, epoch.block, many) for many in (begun.executors.min, begun.executors.max)
+            batch_limits(topology, placement, epoch.block, many, folder.work())
+            for many in (begun.executors.min, begun.executors.max)
         )
         settings = block_settings(settings, topology)
         # Its agent comes late; until then Spark would take executors that a pool has for other queries.
@@ -116,29 +115,6 @@ def block_settings(settings: Settings, topology: Topology) -> Settings:
     """
     job = {"trigger": f"{topology.trigger_s:g} seconds", "state_partitions": topology.partitions}
     return settings.model_copy(update={"job": settings.job.model_copy(update=job)})
-
-
-def batch_limits(topology: Topology, placement: Placement, block: BlockApplication, executors: int) -> dict[str, int]:
-    """Return how many offsets of each topic that a block reads a micro-batch may take, so that it can be worked on.
-
-    Spark bounds each source by itself: of what the executors can work on each has the share that it is stated to send.
-
-    Args:
-        topology: of the job.
-        placement: of its operators.
-        block: the block, one of these.
-        executors: by whose work a full batch is measured.
-    """
-    blocks, rates = tuple(one.operators for one in placement.blocks), rates_of(topology)
-    cores = executors * topology.clusters[block.cluster].executor_cores
-    able_rps = Measure(topology, rates).service_rps(blocks, blocks.index(block.operators), cores)
-    offered_rps = sum(rates.sent[name] for name in block.reads)
-    limits = {}
-    for name, topic in block.reads.items():
-        share = rates.sent[name] / offered_rps if offered_rps else 1 / len(block.reads)
-        marks = topology.partitions  # of transactions: they take an offset each, and are no records
-        limits[topic] = math.ceil(CATCH_UP * (topology.trigger_s * able_rps * share + marks))
-    return limits
 
 
 def admit_batches(query: StreamingQuery, kafka: Kafka, limits: Mapping[str, int]) -> None:

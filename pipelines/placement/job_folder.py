@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import shutil
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import asdict
 from pathlib import Path
 
@@ -119,17 +119,29 @@ class JobFolder:
         """
         write_text(self._placement, json.dumps(asdict(placement), indent=1))
 
-    def change(self, to: Callable[[Placement], Placement]) -> None:
+    def change(self, to: Callable[[Placement], Placement], work: Mapping[str, float] | None = None) -> None:
         """Want the job's blocks elsewhere, from where they are wanted; of two changes at once the second begins there.
 
         Args:
             to: returns what is to be wanted, from what is; what it raises is passed on, and nothing changes.
+            work: core-seconds of a record of queries, by which that was planned (`record_work`); None: as before.
 
         Raises:
             OSError, JobFileError: as `wanted` and `want`.
         """
         with alone(self.path / LOCK):
-            self.want(to(self.wanted()))
+            placement = to(self.wanted())
+            if work:
+                write_json(self.path / "work.json", {**self.work(), **work})
+            self.want(placement)
+
+    def work(self) -> dict[str, float]:
+        """Read the core-seconds of a record by the plan that was applied last, by its queries' first operators."""
+        try:
+            told = json.loads((self.path / "work.json").read_text())
+            return {str(name): float(one) for name, one in told.items() if float(one) > 0}
+        except (OSError, ValueError, TypeError, AttributeError):
+            return {}
 
     def offloaded(self) -> dict[str, OffloadNote]:
         """Read which queries were off-loaded; a file that another program wrote to tells of none."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from configs.errors import FinalError, SettingsError
 from configs.settings import Settings, load
 from configs.topology import load_topology
-from models.placement.plan.applications import applications_of, reads_of
+from models.placement.plan.applications import applications_of, reads_of, record_work
 from models.placement.plan.as_measured import as_measured, measured_factor
 from models.placement.plan.choose import PlacementPlan, PlanError, choose_placement
 from models.placement.plan.followed import followed_quantile_s
@@ -94,7 +94,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     return {
         "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
         "backlog": backlog, "page": str(page), "was": None if was is None else as_json(was),
-        "placement": as_json(made.placement),
+        "placement": as_json(made.placement), "work": record_work(topology, made.placement),
     }  # fmt: skip
 
 
@@ -170,7 +170,7 @@ def apply(form: dict[str, Any], planned: dict[str, Any]) -> str:
         refuse_unscaled(settings, folder.topology(), before, made)
     except (PlanError, SettingsError) as error:
         raise ReplanError(f"{error}") from None
-    folder.change(to)
+    folder.change(to, planned.get("work"))  # of a question that an older release has asked: as before
     return str(planned["sentence"])
 
 
@@ -195,7 +195,7 @@ def want_plan(settings: Settings, folder: JobFolder, load_now: PlannedLoad, made
     if able:
         refuse_away(topology, made, factor, before)
         refuse_unscaled(settings, topology, before, made)
-        folder.change(partial(_instead_of, as_json(before), made, topology.name))
+        folder.change(partial(_instead_of, as_json(before), made, topology.name), record_work(topology, made))
     return sentence
 
 

@@ -1,14 +1,15 @@
-"""A placement as applications: what each query reads, what it writes, and in which order they are started."""
+"""A placement as applications: what each reads and writes, in which order they start, and what a batch may take."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from configs.topology import Topology
 from models.placement.plan.blocks import block_of
-from models.placement.plan.measured import Placement
-from models.placement.rates import edges_of
+from models.placement.plan.measured import CATCH_UP, Measure, Placement
+from models.placement.rates import edges_of, rates_of
 
 
 class BlockApplication(NamedTuple):
@@ -62,3 +63,57 @@ def applications_of(topology: Topology, placement: Placement) -> tuple[BlockAppl
 def reads_of(topology: Topology, placement: Placement) -> list[list[str]]:
     """Return, of each query of a placement, the sources and operators elsewhere whose records it takes."""
     return [list(block.reads) for block in applications_of(topology, placement)]
+
+
+def record_work(topology: Topology, placement: Placement) -> dict[str, float]:
+    """Return the core-seconds of a record of each query by the model, topics included, by the query's first operator.
+
+    A query that nothing reaches is left out: nothing tells.
+    """
+    measure, blocks = Measure(topology, rates_of(topology)), tuple(block.operators for block in placement.blocks)
+    loads = measure.wiring(blocks).loads
+    return {
+        block[0]: 1 / measure.service_rps(blocks, number, 1) for number, block in enumerate(blocks) if loads[number] > 0
+    }
+
+
+def able_rps(topology: Topology, placement: Placement, number: int, cores: int, work: Mapping[str, float]) -> float:
+    """Return how many of the records that a query reads so many cores can work on in a second.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        number: of the query.
+        cores: of its executors.
+        work: core-seconds of a record of each query with which it was planned last (`record_work`); of one that is not
+            among them a record takes what is stated.
+    """
+    blocks = tuple(block.operators for block in placement.blocks)
+    known_s = work.get(blocks[number][0])
+    return cores / known_s if known_s else Measure(topology, rates_of(topology)).service_rps(blocks, number, cores)
+
+
+def batch_limits(
+    topology: Topology, placement: Placement, block: BlockApplication, executors: int, work: Mapping[str, float]
+) -> dict[str, int]:
+    """Return how many offsets of each topic that a block reads a micro-batch may take, so that it can be worked on.
+
+    Spark bounds each source by itself: of what the executors can work on each has the share that it is stated to send.
+
+    Args:
+        topology: of the job.
+        placement: of its operators.
+        block: the block, one of these.
+        executors: by whose work a full batch is measured.
+        work: as of `able_rps`.
+    """
+    number = [one.operators for one in placement.blocks].index(block.operators)
+    cores, rates = executors * topology.clusters[block.cluster].executor_cores, rates_of(topology)
+    rps = able_rps(topology, placement, number, cores, work)
+    offered_rps = sum(rates.sent[name] for name in block.reads)
+    limits = {}
+    for name, topic in block.reads.items():
+        share = rates.sent[name] / offered_rps if offered_rps else 1 / len(block.reads)
+        marks = topology.partitions  # of transactions: they take an offset each, and are no records
+        limits[topic] = math.ceil(CATCH_UP * (topology.trigger_s * rps * share + marks))
+    return limits

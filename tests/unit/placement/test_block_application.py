@@ -12,13 +12,13 @@ from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import ROOT, load
 from configs.topology import load_topology
-from models.placement.plan.applications import applications_of
+from models.placement.plan.applications import applications_of, batch_limits
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.shares import most_executors
 from models.placement.rates import rates_of
 from pipelines.jobs.restarts import same_topics
 from pipelines.placement import block as block_application
-from pipelines.placement.block import batch_limits, block_settings, run_block
+from pipelines.placement.block import block_settings, run_block
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.scaled.contracts import contract_of, most_cores, starting_contract, write_contracts
 from pipelines.placement.scaled.target_shares import TargetShares
@@ -36,9 +36,11 @@ def test_a_full_batch_keeps_a_block_s_executors_busy_for_five_triggers():
     job = block_settings(load(), ADVERTS).job
     busy = Measure(ADVERTS, rates_of(ADVERTS)).wiring(tuple(block.operators for block in TWO.blocks)).loads
     assert (job.trigger, job.state_partitions) == ("1 seconds", 12)
-    assert batch_limits(ADVERTS, TWO, first, 1) == {"events": math.ceil(5 * (600 / busy[0] + 12))}
-    many = batch_limits(ADVERTS, TWO, second, 3)
+    assert batch_limits(ADVERTS, TWO, first, 1, {}) == {"events": math.ceil(5 * (600 / busy[0] + 12))}
+    many = batch_limits(ADVERTS, TWO, second, 3, {"parse": 0.001})
     assert many == {"adverts.project": math.ceil(5 * (3 * 198 / busy[1] + 12))}
+    quick = batch_limits(ADVERTS, TWO, first, 1, {"parse": 0.001})  # it is stated to do 691/s
+    assert quick == {"events": math.ceil(5 * (1_000 + 12))}
     slow = ADVERTS.model_copy(update={"trigger_s": 0.5})
     assert block_settings(load(), slow).job.trigger == "0.5 seconds"
 
@@ -54,7 +56,7 @@ def test_the_sources_of_a_block_share_what_its_executors_can_work_on(rates, shar
     both = ADVERTS.model_copy(update={"operators": operators, "sources": sources})
     (block,) = applications_of(both, one)
     able_rps = Measure(both, rates_of(both)).service_rps((block.operators,), 0, 2)
-    limits = batch_limits(both, one, block, 2)
+    limits = batch_limits(both, one, block, 2, {})
     assert limits == {
         name: math.ceil(5 * (able_rps * share + 12)) for name, share in zip((source, "bids"), shares, strict=True)
     }

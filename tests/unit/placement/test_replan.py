@@ -13,7 +13,7 @@ import pytest
 from configs.settings import ROOT
 from configs.settings import load as load_settings
 from configs.topology import load_topology
-from models.placement.plan.applications import applications_of
+from models.placement.plan.applications import applications_of, batch_limits
 from models.placement.plan.as_measured import measured_factor
 from models.placement.plan.measured import Block, Placement
 from models.placement.plan.observed import ObservedBlock
@@ -82,6 +82,23 @@ def test_a_job_on_the_dearer_cluster_is_moved_to_the_cheaper_one(running):
     assert folder.wanted().blocks[0].cluster == "west" and not replan.plan({"topology": "adverts"})["ask"]
     wanted = folder.wanted()  # the task's worker may die before it is known to have ended
     assert replan.apply({"topology": "adverts"}, planned) == planned["sentence"] and folder.wanted() == wanted
+
+
+def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(running, monkeypatch):
+    folder, _ = running
+    told = ObservedBlock(folder.wanted().blocks[0], 600.0, 600.0, 0.6, 1.0, 9, 0.001)
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([told], 1.0))
+    planned = replan.plan({"topology": "adverts"})
+    assert "from 3 executors on east to 1 executor on west" in planned["sentence"]
+    older = {name: value for name, value in planned.items() if name != "work"}  # as an older release has asked
+    replan.apply({"topology": "adverts"}, older)
+    assert folder.work() == {}
+    replan.apply({"topology": "adverts"}, json.loads(json.dumps(planned)))
+    (block,) = applications_of(ADVERTS, folder.wanted())
+    limits = batch_limits(ADVERTS, folder.wanted(), block, 1, folder.work())
+    assert limits == pytest.approx({"events": 5 * (1_000 + 12)}, abs=1)  # by the stated work 384 of the 600/s that come
+    (folder.path / "work.json").write_text("{")
+    assert folder.work() == {}
 
 
 def test_a_job_is_planned_with_the_queries_that_run_and_that_others_would_be_better_is_told_beside(running):
