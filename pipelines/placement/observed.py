@@ -113,8 +113,10 @@ def observe_job(
         BrokerError: the broker does not answer.
     """
     topology, placement = folder.topology(), folder.wanted()
-    seen = _seen(settings, folder, time.time() - last_s)
-    found = [observe_block(topology, placement, at, one.batches, factor, one.arrived) for at, one in enumerate(seen)]
+    seen, work = _seen(settings, folder, time.time() - last_s), folder.work()
+    found = [
+        observe_block(topology, placement, at, one.batches, factor, one.arrived, work) for at, one in enumerate(seen)
+    ]
     return found, slowest_path_s(topology, placement, found)
 
 

@@ -20,7 +20,7 @@ from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.missing import summary
 from models.placement.plan.moved import keep_executors
 from models.placement.plan.observed import observe_block
-from models.placement.plan.text import describe_stated_work
+from models.placement.plan.text import describe_untold_work
 from models.placement.rates import rates_of
 from pipelines.placement.job_folder import JobFolder
 from pipelines.placement.observed import (
@@ -130,7 +130,7 @@ def plan_job(settings: Settings, file: Path, load_factor: float | None) -> Plann
     topology, factor, _, known, *_ = load_now
     if not known:
         notes.append(f"Nothing was measured in the last {span_in_words(topology)}: planned for the stated rates")
-    notes += describe_stated_work(load_now.observed)
+    notes += describe_untold_work(load_now.observed)
     if was and not measured and not state.is_reserved(folder.path / "stack"):
         notes.append(f"No `tidecast job up {name}` runs on this computer")
     if was and folder.has_changed(file):
@@ -227,7 +227,7 @@ def loads_of(settings: Settings, folder: JobFolder, load_factor: float | None) -
     reads, trips, sizes = reads_of(topology, placement), observe_trips(folder), observe_record_bytes(settings, folder)
     return [
         PlannedLoad(
-            as_measured(topology, placement, each, trips, sizes), 1.0,
+            as_measured(topology, placement, each, trips, sizes, folder.work()), 1.0,
             measured_factor(each, list(topology.sources), reads), observed=each, path_s=path_s, backlog=each is found,
         )
         for each in ([found] if come == found else [found, come])

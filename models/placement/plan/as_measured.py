@@ -19,7 +19,7 @@ LEAST_WORK = 0.01
 
 def as_measured(
     topology: Topology, placement: Placement, observed: Sequence[ObservedBlock], trips_ms: Mapping[str, float],
-    sizes: Mapping[str, float],
+    sizes: Mapping[str, float], work: Mapping[str, float],
 ) -> Topology:  # fmt: skip
     """Return a topology as its queries were measured; what was not measured stays as it is stated.
 
@@ -36,21 +36,25 @@ def as_measured(
         observed: each query, in the placement's order.
         trips_ms: from clusters to the broker and back, as probed.
         sizes: bytes of a record of sources and operators.
+        work: core-seconds of a record of each query with which it was planned last (`record_work`).
     """
     blocks = tuple(block.operators for block in placement.blocks)
     topology, _ = _as_offered(topology, blocks, observed)
     rates, tails = rates_of(topology), _tails(topology, blocks)
     loads, cores = Measure(topology, rates).wiring(blocks).loads, cores_of(topology, rates)
     runs = runs_of(topology, blocks)
-    work: dict[str, float] = {}
+    more: dict[str, float] = {}
     for number, one in enumerate(observed):
         own = sum(runs[name] * cores[name] for name in blocks[number])
-        if one.record_s is not None and own > 0:
+        if own > 0:
             taken_rps = sum(rates.sent[name] for name in tails[number])
-            found = one.record_s * taken_rps - (loads[number] - own)  # beside what it reads and writes
-            work |= dict.fromkeys(blocks[number], max(found / own, LEAST_WORK))
+            said_s = loads[number] / taken_rps
+            record_s = one.work_s(work.get(blocks[number][0], said_s))
+            if record_s != said_s:
+                found = record_s * taken_rps - (loads[number] - own)  # beside what it reads and writes
+                more |= dict.fromkeys(blocks[number], max(found / own, LEAST_WORK))
     operators = {
-        name: own.model_copy(update={"work_ms": own.work_ms * work.get(name, 1.0), "bytes": sizes.get(name, own.bytes)})
+        name: own.model_copy(update={"work_ms": own.work_ms * more.get(name, 1.0), "bytes": sizes.get(name, own.bytes)})
         for name, own in topology.operators.items()
     }
     sources = {

@@ -63,6 +63,13 @@ def slope_s(batches: Sequence[BatchSample]) -> float | None:
     return slope if slope > 0 else None
 
 
+def whole_s(batches: Sequence[BatchSample]) -> float | None:
+    """Return the core-seconds of a record with its share of what every batch takes; None where nothing tells."""
+    known = [(one.batch_rows or 0, one.run_s) for one in batches if one.run_s is not None]
+    rows, took_s = sum(many for many, _ in known), sum(own_s for _, own_s in known)
+    return took_s / rows if rows and took_s > 0 else None
+
+
 def records_quantile(batches: Iterable[BatchSample], level: float) -> float | None:
     """Return a quantile of the latency of all records of some batches, seconds; None where none was measured.
 

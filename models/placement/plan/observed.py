@@ -6,7 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from configs.topology import Topology
-from models.placement.plan.batches import BatchSample, records_quantile, slope_s
+from models.placement.plan.applications import able_rps
+from models.placement.plan.batches import BatchSample, records_quantile, slope_s, whole_s
 from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import CATCH_UP, Block, Placement
 from models.placement.rates import edges_of, rates_of
@@ -14,7 +15,10 @@ from models.policy.core.backlog import backlog
 from models.policy.rules.elasticity import CATCH_UP_S
 
 LEAST_S = 60.0
-"""Seconds of arrivals, at least, after which a query that did fewer than two batches has had the time for them."""
+"""Seconds of arrivals, at least, after which a query that did fewer than two batches has had the time for them; and of
+batches that tell what a record takes with its share of what each takes: the first ones load classes."""
+FULL = 0.5
+"""Share of the records that a batch may have, from which on it counts as full: Spark bounds each source by itself."""
 WAITS_MOST = 0.5
 """Of what comes or is read, that what waits counts for at most: a plan stands for a day, a backlog for minutes."""
 
@@ -51,6 +55,8 @@ class ObservedBlock(NamedTuple):
         come_rps: that come, with what waits (`arriving_rps`); None where it reads other queries', nobody has told, or
             nothing comes and no rate of its own was measured.
         arrival_rps: that come, without what waits; None as `come_rps`.
+        whole_s: core-seconds of a record with its share of what every batch takes; None where nothing tells.
+        full: whether its batches have about as many records as they may: it cannot keep up, or works off what waits.
     """
 
     block: Block
@@ -63,16 +69,33 @@ class ObservedBlock(NamedTuple):
     sent_rps: Mapping[str, float] | None = None
     come_rps: float | None = None
     arrival_rps: float | None = None
+    whole_s: float | None = None
+    full: bool = False
 
     @property
     def offered_rps(self) -> float | None:
         """Records/s that it is to work on: those that come, or that it reads where that is all that is known."""
         return self.rps if self.come_rps is None else self.come_rps
 
+    def work_s(self, known_s: float) -> float:
+        """Return the core-seconds of a record, by what its batches tell.
+
+        Where these are too alike to tell it apart from what every batch takes, it is that together. Of a full batch a
+        record's share of what every batch takes is small; of others it may be most, so that what less is known stands.
+
+        Args:
+            known_s: as it was planned so far, or as stated.
+        """
+        if self.record_s is not None:
+            return self.record_s
+        if self.whole_s is None:
+            return known_s
+        return self.whole_s if self.full else min(self.whole_s, known_s)
+
 
 def observe_block(
     topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], factor: float = 1.0,
-    arrived: Sequence[ArrivedInterval] = (),
+    arrived: Sequence[ArrivedInterval] = (), work: Mapping[str, float] | None = None,
 ) -> ObservedBlock:  # fmt: skip
     """Return a query beside what its batches have told.
 
@@ -84,6 +107,7 @@ def observe_block(
             time in which some came. Of fewer than two it is known at most what comes, as where it hangs.
         factor: of the sources' rates, for the model's side.
         arrived: what came to it in the same seconds, in order: it counts where it reads sources alone.
+        work: as of `able_rps`: it bounds its batches.
     """
     rates, place = rates_of(topology, factor), block_of(tuple(block.operators for block in placement.blocks))
     tails = {edge.tail for edge in edges_of(topology) if place.get(edge.head) == number != place.get(edge.tail)}
@@ -104,7 +128,21 @@ def observe_block(
         block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
         slope_s(since), _counted_rps(since, tails, block.operators, rps),
         arriving_rps(arrived, topology.trigger_s, rps), mean_rps(arrived),
+        whole_s(since) if span_s >= max(LEAST_S, 3 * topology.trigger_s) else None,
+        _are_full(topology, placement, number, since, work or {}),
     )  # fmt: skip
+
+
+def _are_full(
+    topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], work: Mapping[str, float]
+) -> bool:
+    """Whether a query's batches have about as many records as keep its executors busy for as long as they may be."""
+    block, rows = placement.blocks[number], [one.batch_rows for one in batches if one.batch_rows]
+    there = topology.clusters.get(block.cluster)  # it may have gone since
+    if there is None or not rows:
+        return False
+    rps = able_rps(topology, placement, number, block.executors * there.executor_cores, work)
+    return sum(rows) / len(rows) >= FULL * CATCH_UP * topology.trigger_s * rps
 
 
 def arriving_rps(arrived: Sequence[ArrivedInterval], trigger_s: float, read_rps: float) -> float | None:

@@ -48,14 +48,23 @@ def describe_followed(plan: PlacementPlan) -> str:
     return f"followed batch by batch: {found}"
 
 
-def describe_stated_work(observed: Sequence[ObservedBlock]) -> Iterator[str]:
-    """Yield a sentence, without its full stop, for each query whose records take what is stated, though some came."""
+def describe_untold_work(observed: Sequence[ObservedBlock]) -> Iterator[str]:
+    """Yield a sentence, without its full stop, for each query whose batches do not tell what a record takes."""
+    so_far = "its work is as in the plan before, or as stated"
     for one in observed:
         name = "+".join(one.block.operators)
+        told = f"{name} had batches too few, or too alike, to tell what a record takes"
+        whole = f"{1000 * (one.whole_s or 0.0):,.2f} ms of a core, its share of what every batch takes included"
         if one.rps is None and one.come_rps:
-            yield f"{name} did no two batches though records came: planned for what comes, with its stated work"
-        elif one.rps and one.record_s is None:
-            yield f"{name} had batches too few, or too alike, to tell what a record takes: planned with its stated work"
+            yield f"{name} did no two batches though records came: planned for what comes; {so_far}"
+        elif not one.rps or one.record_s is not None:
+            continue
+        elif one.whole_s is None:
+            yield f"{told}: {so_far}"
+        elif one.full:
+            yield f"{told}, and full: planned with {whole}"
+        else:
+            yield f"{told}: {so_far}; at most {whole}"
 
 
 def _sized(cores: int) -> str:

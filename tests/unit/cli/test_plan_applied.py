@@ -106,12 +106,13 @@ def test_a_plan_says_that_a_job_goes_on_by_an_older_file(began, tmp_path, capsys
 
 @pytest.fixture
 def measured(began, tmp_path, monkeypatch):
-    """The job, begun on the dearer cluster, and what was measured of its query, which cannot keep up."""
+    """The job, begun on the dearer cluster, and what was measured of its query, which works off what has waited."""
     with pytest.raises(SettingsError, match="no job was begun here"):
         plan("adverts", measured=True)
     plan("adverts", apply=True)
     folder = begun_on("east", tmp_path, began.pop()[1])
-    seen = [ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 99, come_rps=900.0)]
+    full = {"come_rps": 900.0, "whole_s": 0.003, "full": True}
+    seen = [ObservedBlock(folder.wanted().blocks[0], 600.0, 1_000.0, 3.0, 9.0, 99, **full)]
     monkeypatch.setattr(replan, "observe_job", lambda *_: (seen, 9.0))
     monkeypatch.setattr(replan, "observe_record_bytes", lambda *_: {})
     return folder, seen
@@ -123,7 +124,7 @@ def test_a_job_is_planned_by_what_was_measured_of_it(began, measured, tmp_path, 
     capsys.readouterr()
     plan("adverts", measured=True, page=page, as_json=told)
     said = capsys.readouterr().out
-    assert "west, 4 executors (2.3" in said and "for the load of the 10 minutes before." in said
+    assert "west, 4 executors (2.70" in said and "for the load of the 10 minutes before." in said
     assert json.loads(told.read_text())["load"] == 1.5 and "As it runs now" in page.read_text()
     assert folder.wanted() == before and not began
     file = tmp_path / "adverts.yaml"
@@ -132,6 +133,7 @@ def test_a_job_is_planned_by_what_was_measured_of_it(began, measured, tmp_path, 
     said = capsys.readouterr().out
     assert "adverts at 1.5 times the stated rates: parse+views+project+join+count from 3 executors on east to 4" in said
     assert [(one.cluster, one.executors) for one in folder.wanted().blocks] == [("west", 4)] and len(began) == 1
+    assert folder.work() == pytest.approx({"parse": 0.003})
     with pytest.raises(SettingsError, match="leave --load away"):
         plan("adverts", measured=True, load=1.5)
 

@@ -17,8 +17,8 @@ SECOND = Block(("join", "count"), "west", 3, 1.0, 1.5)
 TWO = Placement((FIRST, SECOND), 3.0, 2.5, True)
 
 
-def as_measured(topology, placement, observed, trips_ms=None, sizes=None):
-    return plan.as_measured(topology, placement, observed, trips_ms or {}, sizes or {})
+def as_measured(topology, placement, observed, trips_ms=None, sizes=None, work=None):
+    return plan.as_measured(topology, placement, observed, trips_ms or {}, sizes or {}, work or {})
 
 
 def seen(rps, record_s=None, block=FIRST, said=600.0):
@@ -193,3 +193,47 @@ def test_what_a_record_takes_is_told_apart_from_what_a_batch_takes_where_batches
     alike = [batch(100.0 + at, 600 + at % 3, 2.3) for at in range(30)]
     assert observe_block(ADVERTS, TWO, 0, alike).record_s is None
     assert observe_block(ADVERTS, TWO, 0, batches[:5]).record_s is None
+
+
+def looked_at(rows, run_s, every_s, work=None):
+    """The job as one query on two executors, and what a minute and more of batches that are all alike have told."""
+    one = Placement((Block(tuple(ADVERTS.operators), "east", 2, 1.56, 1.8),), 2.0, 1.8, True)
+    batches = [batch(100.0 + every_s * at, rows, run_s) for at in range(int(80 / every_s))]
+    found = observe_block(ADVERTS, one, 0, batches, work=work)
+    assert found.record_s is None
+    return one, found._replace(come_rps=600.0)
+
+
+def work_of(one, found, work=None):
+    """Core-seconds of a record with which 600/s that come are planned."""
+    topology = as_measured(ADVERTS, one, [found], work=work)
+    return Measure(topology, rates_of(topology)).wiring((one.blocks[0].operators,)).loads[0] / 600
+
+
+STATED_S = 1.56064 / 600
+
+
+def test_a_query_all_of_whose_batches_are_full_is_planned_with_what_its_cores_did_for_a_record():
+    """Two executors have five triggers of stated work for 3,844 records, which take them 7.8 s."""
+    one, full = looked_at(3_844, 3_844 * 0.004, 8.0)
+    assert full.full and full.whole_s == pytest.approx(0.004)
+    assert work_of(one, full) == work_of(one, full, {"parse": 0.001}) == pytest.approx(0.004)
+    one, small = looked_at(3_844, 3_844 * 0.004, 8.0, {"parse": 0.001})  # they may have 10,000
+    assert not small.full
+
+
+def test_what_a_record_takes_with_its_share_of_a_small_batch_is_the_most_that_it_may_take():
+    one, night = looked_at(15, 1.5, 1.5)  # no work to speak of: 0.1 s for each of 600/s would be 60 cores
+    assert not night.full and night.whole_s == pytest.approx(0.1)
+    assert work_of(one, night) == pytest.approx(STATED_S, rel=1e-4)
+    assert work_of(one, night, {"parse": 0.004}) == pytest.approx(0.004)  # as the plan before had found
+    one, quick = looked_at(600, 0.6, 1.0)
+    assert work_of(one, quick) == work_of(one, quick, {"parse": 0.004}) == pytest.approx(0.001)
+    assert work_of(one, quick, {"parse": 0.0005}) == pytest.approx(0.0005)
+
+
+def test_a_few_batches_that_may_have_loaded_classes_tell_no_work():
+    one, found = looked_at(3_844, 3_844 * 0.004, 8.0)
+    began = observe_block(ADVERTS, one, 0, [batch(100.0 + 8 * at, 3_844, 40.0) for at in range(8)])
+    assert began.whole_s is None and work_of(one, began._replace(come_rps=600.0)) == pytest.approx(STATED_S, rel=1e-4)
+    assert found.whole_s is not None

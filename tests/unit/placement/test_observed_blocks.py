@@ -44,7 +44,7 @@ def test_rates_and_cores_are_those_between_the_first_and_the_last_batch():
     assert (found.said_rps, found.rps, found.cores, found.batches) == (600, 500, 0.75, 2)
     assert found.latency_s == 1.0 and found.block is TWO.blocks[0]
     assert observe_block(ADVERTS, TWO, 1, [], 2.0)[1:] == (
-        pytest.approx(396.0), None, None, None, 0, None, None, None, None,
+        pytest.approx(396.0), None, None, None, 0, None, None, None, None, None, False,
     )  # fmt: skip
 
 

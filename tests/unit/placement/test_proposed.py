@@ -181,8 +181,8 @@ def test_long_after_a_move_it_asks_also_where_a_quiet_query_leaves_few_minutes_m
 def test_where_there_is_no_room_for_what_waits_it_proposes_for_what_comes_as_the_plan_does(job, monkeypatch):
     folder, steps, _ = job
     steps[:] = [LATE] * 10
-    waits = {"come_rps": 1_200.0, "arrival_rps": 900.0}
-    behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 9, **waits)
+    waits = {"come_rps": 1_200.0, "arrival_rps": 900.0, "whole_s": 0.0025, "full": True}
+    behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 800.0, 2.0, 9.0, 9, **waits)
     looks, alone = [], "adverts at 1.5 times the stated rates: "
     monkeypatch.setattr(replan, "observe_job", lambda *_: looks.append("once") or ([behind], 9.0))
     for network in ("shadow", "apply"):

@@ -241,7 +241,7 @@ def test_a_job_whose_query_hangs_is_planned_for_what_comes_and_somebody_is_asked
     assert "from 3 executors on east to 4 executors on west" in planned["sentence"]
     page = Path(planned["page"]).read_text()
     assert "Nothing was measured" not in planned["sentence"] and "900.0" in page and "path was not measured" in page
-    said = f"{'+'.join(ALL)} did no two batches though records came: planned for what comes, with its stated work"
+    said = f"{'+'.join(ALL)} did no two batches though records came: planned for what comes; its work is as in"
     assert said in planned["sentence"] and said in page
     rests = hangs._replace(come_rps=None)
     for seen in (rests, rests._replace(rps=600.0, cores=1.0, latency_s=1.0, batches=9)):
@@ -251,27 +251,35 @@ def test_a_job_whose_query_hangs_is_planned_for_what_comes_and_somebody_is_asked
 
 def test_where_batches_do_not_tell_what_a_record_takes_a_plan_says_that_it_has_the_stated_work(running, monkeypatch):
     folder, _ = running
-    said = "had batches too few, or too alike, to tell what a record takes: planned with its stated work"
+    said = "had batches too few, or too alike, to tell what a record takes: its work is as in the plan before, or as"
     planned = replan.plan({"topology": "adverts"})
     assert f"{'+'.join(ALL)} {said}" in planned["sentence"] and said in Path(planned["page"]).read_text()
     assert said not in replan.plan({"topology": "adverts", "load": 1.5})["sentence"]
     told = ObservedBlock(folder.wanted().blocks[0], 600.0, 600.0, 1.6, 1.0, 9, 0.0026)
     monkeypatch.setattr(replan, "observe_job", lambda *_: ([told], 1.0))
     assert said not in replan.plan({"topology": "adverts"})["sentence"]
+    for full, what in (
+        (False, f"{said} stated; at most 3.00 ms of a core, its share of what every batch takes included"),
+        (True, "too alike, to tell what a record takes, and full: planned with 3.00 ms of a core, its share"),
+    ):
+        alike = told._replace(record_s=None, whole_s=0.003, full=full)
+        monkeypatch.setattr(replan, "observe_job", lambda *_, alike=alike: ([alike], 1.0))
+        assert what in replan.plan({"topology": "adverts"})["sentence"]
 
 
 def test_where_there_is_no_room_for_what_waits_too_it_is_planned_for_what_comes(running, monkeypatch):
     (folder, _), looks = running, []
-    behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 860.0, 3.0, 9.0, 9, come_rps=1_200.0, arrival_rps=900.0)
+    waits = {"come_rps": 1_200.0, "arrival_rps": 900.0, "whole_s": 0.003, "full": True}  # worked off at 1,000/s
+    behind = ObservedBlock(folder.wanted().blocks[0], 600.0, 1_000.0, 3.0, 9.0, 9, **waits)
     monkeypatch.setattr(replan, "observe_job", lambda *_: looks.append("once") or ([behind], 9.0))
     planned = replan.plan({"topology": "adverts"})
     said = "There is no room to work off what waits, too: planned for what comes alone"
     assert said in planned["sentence"] and said in Path(planned["page"]).read_text()
     assert planned["ask"] and planned["load"] == 1.5 and not planned["backlog"] and looks == ["once"]
     assert "from 3 executors on east to 4 executors on west" in planned["sentence"]
-    monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind._replace(come_rps=960.0)], 9.0))
+    monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind._replace(come_rps=930.0)], 9.0))
     planned = replan.plan({"topology": "adverts"})
-    assert planned["load"] == 1.6 and planned["backlog"] and said not in planned["sentence"]
+    assert planned["load"] == 1.55 and planned["backlog"] and said not in planned["sentence"]
     monkeypatch.setattr(replan, "observe_job", lambda *_: ([behind._replace(arrival_rps=1_200.0)], 9.0))
     with pytest.raises(replan.ReplanError, match="have no room"):
         replan.plan({"topology": "adverts"})
