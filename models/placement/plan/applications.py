@@ -89,8 +89,14 @@ def able_rps(topology: Topology, placement: Placement, number: int, cores: int, 
             among them a record takes what is stated.
     """
     blocks = tuple(block.operators for block in placement.blocks)
-    known_s = work.get(blocks[number][0])
-    return cores / known_s if known_s else Measure(topology, rates_of(topology)).service_rps(blocks, number, cores)
+    if known_s := work.get(blocks[number][0]):
+        return cores / known_s
+    measure = Measure(topology, rates_of(topology))
+    if measure.wiring(blocks).loads[number] <= 0:  # its sources are stated without records, and send as many each
+        sources = {name: one.model_copy(update={"rps": 1.0}) for name, one in topology.sources.items()}
+        even = topology.model_copy(update={"sources": sources})
+        measure = Measure(even, rates_of(even))
+    return measure.service_rps(blocks, number, cores)
 
 
 def batch_limits(

@@ -55,7 +55,10 @@ def test_the_sources_of_a_block_share_what_its_executors_can_work_on(rates, shar
     }
     both = ADVERTS.model_copy(update={"operators": operators, "sources": sources})
     (block,) = applications_of(both, one)
-    able_rps = Measure(both, rates_of(both)).service_rps((block.operators,), 0, 2)
+    told = {name: own.model_copy(update={"rps": own.rps or 1.0}) for name, own in sources.items()}
+    known = both.model_copy(update={"sources": told})
+    able_rps = Measure(known, rates_of(known)).service_rps((block.operators,), 0, 2)
+    assert able_rps > 400  # also where it is stated that nothing comes
     limits = batch_limits(both, one, block, 2, {})
     assert limits == {
         name: math.ceil(5 * (able_rps * share + 12)) for name, share in zip((source, "bids"), shares, strict=True)
