@@ -104,7 +104,8 @@ def batch_limits(
 ) -> dict[str, int]:
     """Return how many offsets of each topic that a block reads a micro-batch may take, so that it can be worked on.
 
-    Spark bounds each source by itself: of what the executors can work on each has the share that it is stated to send.
+    Spark bounds each source by itself: of what the executors can work on each has the share that it is stated to send,
+    and one that is stated to send nothing an equal part.
 
     Args:
         topology: of the job.
@@ -119,7 +120,7 @@ def batch_limits(
     offered_rps = sum(rates.sent[name] for name in block.reads)
     limits = {}
     for name, topic in block.reads.items():
-        share = rates.sent[name] / offered_rps if offered_rps else 1 / len(block.reads)
+        share = rates.sent[name] / offered_rps if rates.sent[name] else 1 / len(block.reads)
         marks = topology.partitions  # of transactions: they take an offset each, and are no records
         limits[topic] = math.ceil(CATCH_UP * (topology.trigger_s * rps * share + marks))
     return limits

@@ -45,7 +45,9 @@ def test_a_full_batch_keeps_a_block_s_executors_busy_for_five_triggers():
     assert block_settings(load(), slow).job.trigger == "0.5 seconds"
 
 
-@pytest.mark.parametrize(("rates", "shares"), [((600, 200), (0.75, 0.25)), ((0, 0), (0.5, 0.5))])
+@pytest.mark.parametrize(
+    ("rates", "shares"), [((600, 200), (0.75, 0.25)), ((0, 0), (0.5, 0.5)), ((600, 0), (1.0, 0.5))]
+)
 def test_the_sources_of_a_block_share_what_its_executors_can_work_on(rates, shares):
     one, source = Placement((Block(tuple(ADVERTS.operators), "east", 2, 1.0, 1.0),), 1.0, 1.0, True), "events"
     operators = {**ADVERTS.operators, "join": ADVERTS.operators["join"].model_copy(update={"of": ("project", "bids")})}
@@ -55,8 +57,8 @@ def test_the_sources_of_a_block_share_what_its_executors_can_work_on(rates, shar
     }
     both = ADVERTS.model_copy(update={"operators": operators, "sources": sources})
     (block,) = applications_of(both, one)
-    told = {name: own.model_copy(update={"rps": own.rps or 1.0}) for name, own in sources.items()}
-    known = both.model_copy(update={"sources": told})
+    told = {name: own.model_copy(update={"rps": 1.0}) for name, own in sources.items()}
+    known = both if any(rates) else both.model_copy(update={"sources": told})
     able_rps = Measure(known, rates_of(known)).service_rps((block.operators,), 0, 2)
     assert able_rps > 400  # also where it is stated that nothing comes
     limits = batch_limits(both, one, block, 2, {})
