@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -215,10 +215,13 @@ class BlendTrack:
         """Let the regression parts whose turn it is learn from the newest moments whose outcomes are known."""
         blend, kept = self.blend, self.kept
         newest = self._gathered[: self._end], self._marks[0, : self._end], self._marks[1, : self._end]
-        end, known = self._end - blend.horizon, kept.seen - blend.horizon
+        end, known, seen = (one - blend.horizon for one in (self._end, kept.seen, self.ring.seen))
         for r, part in due_parts(kept.seen, blend.parts):
-            before = kept.parts[r][part]
-            kept.parts[r][part] = learn_newest(blend.experts.ridges[r], blend.aheads[part], before, newest, end, known)
+            ridge, before = blend.experts.ridges[r], kept.parts[r][part]
+            if seen <= ridge.reach:  # as before a day or a week of history: no row of these moments is complete
+                kept.parts[r][part] = replace(before, rows=max(known, before.rows))
+                continue
+            kept.parts[r][part] = learn_newest(ridge, blend.aheads[part], before, newest, end, known)
             self._put(r, part)
 
     def _put(self, r: int, part: int) -> None:

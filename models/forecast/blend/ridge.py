@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, reduce
+from functools import cached_property
 from typing import TypeVar
 
 import numpy as np
@@ -69,10 +69,12 @@ class Ridge:
         return base, np.ascontiguousarray(pairs[..., 0]), np.ascontiguousarray(pairs[..., 1]), prior
 
     @cached_property
-    def shared(self) -> Indices:
-        """Columns of `Lags` that it reads for every step ahead: without one of them a row is incomplete for all."""
-        base, plus, minus, _ = self.columns
-        return reduce(np.intersect1d, np.concatenate([base[:, None], plus, minus], axis=1))
+    def reach(self) -> int:
+        """Steps that a series must have more than, for a row to be complete: for all steps ahead it reads so far back.
+
+        Every regression with a season reads the load a whole season before the newest one, `Season.lag(0)`.
+        """
+        return {"none": 0, "day": self.lags.task.day, "week": self.lags.task.week}[self.season]
 
     def _columns(self, h: int) -> tuple[int, list[tuple[int, int, float]]]:
         """Return the base column for h steps ahead, and each difference as (plus, minus, variance in priors)."""
@@ -171,13 +173,10 @@ def learn_rows(
         outcomes: (N, H) records/s; NaN where missing.
         ahead: which H steps ahead (less one) the equations and outcomes are of.
     """
-    rows, none_yet = equations.rows + len(levels), not equations.count.any()
-    if none_yet and np.isnan(gathered[:, ridge.shared]).any(axis=1).all():  # as before a day or a week of history
-        return replace(equations, rows=rows)
-    base, x = ridge.rows(gathered, levels, ahead)
+    rows, (base, x) = equations.rows + len(levels), ridge.rows(gathered, levels, ahead)
     y = ridge.forward(outcomes / levels[:, None]) - base
     known = np.isfinite(y) & np.isfinite(x).all(axis=-1)
-    if none_yet and not known.any():
+    if not equations.count.any() and not known.any():
         return replace(equations, rows=rows)
     weight = np.where(known, levels[:, None] if ridge.scale != "log" else 1.0, 0.0)  # as the variance of counts
     x, y = np.where(known[..., None], x, 0.0).transpose(1, 0, 2), np.where(known, y, 0.0).T

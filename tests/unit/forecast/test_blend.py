@@ -173,6 +173,19 @@ def test_every_expert_speaks_once_there_is_a_history():
     np.testing.assert_allclose(said[-1, 4], values[-168:-165])  # same time last week
 
 
+def test_rows_that_cannot_be_complete_yet_are_counted_without_being_made():
+    values, every_row = load(200), Blend(HOURS)
+    values[[30, 31, 100]] = np.nan
+    for ridge in every_row.experts.ridges:
+        ridge.__dict__["reach"] = -HOURS.horizon  # each is looked at from the first step on
+    tracks = [blend.begin(series([])) for blend in (Blend(HOURS), every_row)]
+    for at, value in enumerate(values):
+        for track in tracks:
+            track.step(float(value))
+        if at in (0, 5, 23, 40, 167, 199):
+            assert tracks[0].state() == tracks[1].state()
+
+
 def test_it_is_its_task_and_nothing_else():
     described = json.loads(json.dumps(describe(BLEND)))
     assert revive(described) == BLEND
