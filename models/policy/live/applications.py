@@ -78,20 +78,21 @@ def _with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory
     """The memory with slots as the interval tells them, and what was learned converted to these."""
     if not sample["executors"] or not sample.get("cores"):
         return after
-    after = replace(after, slots=sample["cores"] / sample["executors"])
-    share = _counted_share(after)
+    slots, model = sample["cores"] / sample["executors"], after.model
+    share = _counted_share(after, slots)
     # By the executors with which it was learned: a driver that begins again has none at first, and then one.
-    if before.counted is not None and after.slots != before.slots:
-        per_record_s = after.model.per_record_s * share / before.counted
-        after = replace(after, model=replace(after.model, per_record_s=per_record_s))
-    return replace(after, counted=share)
+    if before.counted is not None and slots != before.slots:
+        model = replace(model, per_record_s=model.per_record_s * share / before.counted)
+    if (slots, share, model) == (after.slots, after.counted, after.model):
+        return after  # as with nearly every interval
+    return replace(after, slots=slots, counted=share, model=model)
 
 
-def _counted_share(memory: Memory) -> float:
-    """How many times as much as they do the executors are taken to do; 1 before anything was learned."""
-    if not (memory.cores and memory.slots and memory.tasks):
+def _counted_share(memory: Memory, slots: float) -> float:
+    """How many times as much as they do executors of so many slots are taken to do; 1 before anything was learned."""
+    if not (memory.cores and slots and memory.tasks):
         return 1.0
-    counted, real = (parallelism(memory.executors or 1, each, memory.tasks) for each in (memory.cores, memory.slots))
+    counted, real = (parallelism(memory.executors or 1, each, memory.tasks) for each in (memory.cores, slots))
     return (counted / real) ** (memory.scaling or 1.0)
 
 

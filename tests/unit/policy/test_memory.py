@@ -76,6 +76,15 @@ def test_a_query_that_was_started_again_has_the_backlog_that_it_left_until_a_bat
     assert with_interval(memory, interval(lag=0)).lag_records == 0
 
 
+def test_an_interval_with_the_slots_of_before_makes_no_other_memory():
+    sample = {**interval(), "cores": 1}
+    memory = taken(fresh(CONTRACT), sample)
+    assert (memory.slots, memory.counted) == (1.0, 1.0)
+    later = {**sample, "wall_time": 101.0}
+    after = with_interval(memory, later)
+    assert with_application(memory, after, later) is after
+
+
 def test_survives_as_json():
     memory = with_forecast(with_interval(fresh(CONTRACT), interval()), forecast())
     memory, _, _ = evaluate(memory, 100.2, CONTRACT, FORECAST)
