@@ -62,11 +62,12 @@ class LoadAhead:
 
     def peak_rps_at(self, level: float, within_s: Floats | float) -> Floats:
         """Return (runs,) the highest records/s within so many seconds at the nearest level; NaN without a forecast."""
-        return self.peak_rps(within_s)[:, _nearest(self.levels, level)]
+        return self.peak_rps(within_s)[:, nearest_level(self.levels, level)]
 
 
 @lru_cache(maxsize=64)
-def _nearest(levels: tuple[float, ...], level: float) -> int:
+def nearest_level(levels: tuple[float, ...], level: float) -> int:
+    """Return the index of the level nearest to the given one, of two the first; cached."""
     return int(np.argmin(np.abs(np.array(levels) - level)))
 
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from configs.contract import Contract
 from models.policy.core.capacity import Capacity
+from models.policy.core.view import nearest_level
 from models.policy.received.observation import Observation
 
 
@@ -49,7 +50,7 @@ def find_shortage(seen: Observation, contract: Contract, capacity: Capacity) -> 
     bounds, most_rps = contract.executors, float(capacity.sustained_rps(np.array([contract.executors.max]))[0])
     rps, begins_s = seen.arrival_rps, 0.0
     if not rps > most_rps and seen.ahead is not None:
-        median = int(np.argmin(np.abs(np.array(seen.ahead.levels) - 0.5)))
+        median = nearest_level(seen.ahead.levels, 0.5)
         coming = [row[median] for row in seen.ahead.rps]
         above = [at for at, one in zip(seen.ahead.offsets_s, coming, strict=True) if one > most_rps]
         if above:

@@ -13,6 +13,7 @@ from functools import lru_cache
 import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
+from models.policy.core.view import nearest_level
 
 WITHIN, BEYOND = 4, 3
 """Numbers of equal parts of the lead time, and of the hold after it."""
@@ -38,7 +39,7 @@ class ForecastRows:
 
     def nearest(self, level: float) -> int:
         """Return the index of the level nearest to the given one."""
-        return int(np.argmin(np.abs(np.array(self.levels) - level)))
+        return nearest_level(self.levels, level)
 
     def nearest_only(self, *levels: float) -> ForecastRows:
         """Return the quantiles next to these levels alone, in their order: what is not looked at costs nothing."""
