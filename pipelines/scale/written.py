@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from configs.contract import Contract
@@ -119,8 +119,10 @@ def rejects_of_old(
     return [reject_of(newest, f"{what}: {remedy}", now)]
 
 
-def rejects_after(job: str, memory: Memory, refused: Iterable[Reject], now: float) -> tuple[Memory, Sent]:
+def rejects_after(job: str, memory: Memory, refused: Sequence[Reject], now: float) -> tuple[Memory, Sent]:
     """Return the memory after a job's records were refused, and what is to be sent: of metrics one a kind in 60 s."""
+    if not refused:
+        return memory, []
     told = Refusals(memory.refused)
     sent = [one for one in refused if one.topic != "metrics" or told.is_news(job, one.reason, now)]
     return dataclasses.replace(memory, refused=told.told), [("rejects", one.topic, one) for one in sent]

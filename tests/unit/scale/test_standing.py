@@ -11,7 +11,7 @@ from models.policy.core.budget import Account
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.standing import REMIND_S
 from pipelines.scale.processor import UNKNOWN_S, Scaler
-from pipelines.scale.written import BEAT_S, messages_after
+from pipelines.scale.written import BEAT_S, messages_after, rejects_after
 from tests.unit.policy.test_processor import CONTRACT, NOW, forecast, metric, row
 from tidecast.messages import Decision, Heartbeat, encode
 
@@ -40,6 +40,12 @@ class Query:
 @pytest.fixture
 def query():
     return Query()
+
+
+def test_where_no_record_was_refused_the_memory_stays_and_nothing_is_told():
+    memory = dataclasses.replace(fresh(CONTRACT), refused={"orders: schema: ": NOW})
+    after, sent = rejects_after("orders", memory, [], NOW + 100.0)
+    assert after is memory and sent == []
 
 
 def test_holds_in_a_row_are_one_record_and_every_one_of_them_is_counted(query):
