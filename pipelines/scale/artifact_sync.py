@@ -181,5 +181,6 @@ def _read_pointer(pointer: Path) -> str | None:
         return None
 
 
+@lru_cache(maxsize=4096)  # each step of a job asks for its own, twice
 def _pointer(folder: Path, job: str) -> Path:
     return folder / POINTERS / f"{job}.json"
