@@ -150,6 +150,8 @@ def _bytes(good: bytes) -> list[tuple[str, bytes | None, bool]]:
         ("a number", b"5", False), ("text", b'"text"', False), ("NUL", b"\x00" * 9, False),
         ("a byte order mark", b"\xef\xbb\xbf" + good, False), ("UTF-16", good.decode().encode("utf-16"), False),
         ("no UTF-8", good[:-1] + b',"more":"\xff\xfe"}', False), ("a name twice", twice, False),
+        ("no UTF-8 in a field", good.replace(b'": "', b'": "\xff', 1), False),
+        ("no UTF-8 in a name", good[:-1] + b',"\xff":1}', False),
         ("a name twice inside", good[:-1] + b',"more":{"a":1,"a":2}}', False),
         ("1e400", good[:-1] + b',"more":1e400}', False),
         ("5000 digits", good[:-1] + b',"more":' + b"1" * 5000 + b"}", False),

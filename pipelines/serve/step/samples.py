@@ -44,7 +44,7 @@ def _quick(raw: bytes, now: float) -> MetricSample | None:
         try:
             quick: Any = decoder.decode(raw)
             break
-        except (msgspec.MsgspecError, RecursionError):
+        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):  # the last one of text that is no UTF-8
             continue
     else:
         return None

@@ -78,6 +78,16 @@ def test_a_name_that_stands_twice_is_refused():
         read_sample(encode(decode(MetricSample, record("metrics"), NOW))[:-1] + b',"job":"orders"}', NOW)
 
 
+@pytest.mark.parametrize(
+    ("sound", "odd"),
+    [(b'"act"', b'"\xffact"'), (b'"word_count"', b'"word_\xc3count"'), (b'"mode"', b'"mode\xff"')],
+)
+def test_a_text_that_is_no_utf_8_is_refused_where_it_stands(sound, odd):
+    raw = record("metrics").replace(sound, odd)
+    with pytest.raises(MessageError, match="not JSON"):
+        read_sample(raw, NOW, "word_count")
+
+
 def test_history_may_span_days_that_are_over():
     history = record("metrics", time=NOW - 7 * 86_400.0, time_scale=1.0, span_s=6.9 * 86_400.0)
     assert read_sample(history, NOW).span_s == 6.9 * 86_400.0
