@@ -22,14 +22,13 @@ from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
+from pipelines.scale.received import read_record
 from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after, rejects_of_old, with_decision
-from pipelines.serve.step.samples import fields_by_name, read_sample
-from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject, decode_keyed
+from pipelines.serve.step.samples import fields_by_name
+from tidecast.messages import Decision, Forecast, Heartbeat, MessageError, Outcome, PoolWant, Reject
 from tidecast.orders import ReplayProgress
 
 UNKNOWN_S = 600.0  # seconds between two rejects of a job without a contract, and until its memory is dropped
-
-_KINDS = dict(forecasts=Forecast, heartbeats=Heartbeat, outcomes=Outcome, replays=ReplayProgress, decisions=Decision)
 
 
 class Scaler:
@@ -110,7 +109,7 @@ class Scaler:
         messages, rejects, has_interval = [], [], False
         for row in rows:
             try:
-                messages.append((_decode(row, self.job, now), row))
+                messages.append((read_record(row, self.job, now), row))
             except MessageError as error:
                 rejects.append(reject_of(row, error, now))
         for message, row in sorted(messages, key=lambda pair: pair[0].wall_time):
@@ -241,10 +240,3 @@ class Scaler:
         first = [row for row in rows if row["topic"] == "metrics"][:1]
         memory = dataclasses.replace(memory or memories.fresh(self.contract), unknown_at=now)
         return memory, [("rejects", row["topic"], reject_of(row, reason, now)) for row in first]
-
-
-def _decode(row: dict[str, Any], job: str, now: float) -> Any:
-    if row["topic"] == "metrics":
-        return read_sample(row["value"] or b"", now, job)
-    kind: Any = _KINDS[row["topic"]]
-    return decode_keyed(kind, job, row["value"], now)

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Any
 
 import msgspec
 
-from tidecast.fields import Bounds, Field, Matching, fields_of
-from tidecast.messages import SCHEMA, MetricSample, decode
-from tidecast.wire import RECORD_MOST, check_key, check_times
-
-_ALWAYS_THERE = {"interval": {"time_scale", "span_s", "arrival_rps"}, "batch": {"time_scale", "span_s"}}
-"""Fields that a usual sample of a kind has; one without them is left to the slow reader."""
+from pipelines.serve.step.usual import decode_usual, usual_decoder
+from tidecast.messages import MetricSample, decode
+from tidecast.wire import check_key, check_times
 
 
 def read_sample(raw: bytes, now: float, key: str | None = None) -> MetricSample:
@@ -38,48 +35,12 @@ def fields_by_name(message: Any) -> dict[str, Any]:
 
 def _quick(raw: bytes, now: float) -> MetricSample | None:
     """Decode a plain interval or batch; None for every other record, which `decode` then reads or refuses."""
-    if len(raw) > RECORD_MOST:
-        return None
     for decoder in _DECODERS:
-        try:
-            quick: Any = decoder.decode(raw)
-            break
-        except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):  # the last one of text that is no UTF-8
-            continue
-    else:
-        return None
-    values = msgspec.structs.astuple(quick)
-    # A name that stands twice adds a colon and no value. So does a null, but agents of this version write none.
-    if raw.count(b":") != len(values) - values.count(None):
-        return None
-    check_times(quick, now)
-    sample: MetricSample = quick
-    return sample
+        sample: MetricSample | None = decode_usual(decoder, raw)
+        if sample is not None:
+            check_times(sample, now)
+            return sample
+    return None
 
 
-def _quick_field(one: Field, kind: str) -> tuple[Any, ...]:
-    """The field of a sample as msgspec has it: its type and limits, and what stands for it where it is missing."""
-    if one.name == "kind":
-        return one.name, Literal[kind]
-    if one.name == "schema":
-        return one.name, Literal[SCHEMA]
-    hint = one.kind
-    if isinstance(one.limits, Bounds):
-        least, most, above = one.limits
-        hint = Annotated[hint, msgspec.Meta(gt=least, le=most) if above else msgspec.Meta(ge=least, le=most)]
-    elif isinstance(one.limits, Matching):
-        hint = Annotated[hint, msgspec.Meta(pattern=rf"\A{one.limits.pattern.pattern}\Z")]
-    if one.name in _ALWAYS_THERE[kind] or one.default is None:
-        return one.name, hint
-    return one.name, hint | None, one.default()
-
-
-_DECODERS = [
-    msgspec.json.Decoder(
-        msgspec.defstruct(
-            f"Quick{kind.capitalize()}", [_quick_field(one, kind) for one in fields_of(MetricSample)], frozen=True,
-            forbid_unknown_fields=True, kw_only=True,
-        )
-    )
-    for kind in _ALWAYS_THERE
-]  # fmt: skip
+_DECODERS = [usual_decoder(MetricSample, {"arrival_rps"}, kind="interval"), usual_decoder(MetricSample, kind="batch")]
