@@ -6,8 +6,8 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import NamedTuple
 
 from configs.topology import Topology
+from models.placement.batches import BatchSample, records_quantile, slope_s, whole_s
 from models.placement.plan.applications import able_rps
-from models.placement.plan.batches import BatchSample, records_quantile, slope_s, whole_s
 from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import CATCH_UP, Block, Placement
 from models.placement.rates import edges_of, rates_of

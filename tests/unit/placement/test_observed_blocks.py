@@ -7,8 +7,8 @@ import pytest
 
 from configs.settings import ROOT, load
 from configs.topology import load_topology
+from models.placement.batches import records_quantile
 from models.placement.plan.as_measured import counted_of
-from models.placement.plan.batches import records_quantile
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import (
     ArrivedInterval,
