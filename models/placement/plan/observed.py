@@ -122,8 +122,8 @@ def observe_block(
         return ObservedBlock(block, said, None, None, None, len(batches), come_rps=come_rps, arrival_rps=arrival_rps)
     span_s, since = batches[-1].wall_time - batches[0].wall_time, batches[1:]
     rps = sum(one.batch_rows or 0 for one in since) / span_s
-    run_s = [one.run_s for one in since if one.run_s is not None]  # Spark has dropped the stages of others
-    cores = sum(run_s) / span_s if run_s else None
+    run_s = [one.run_s for one in since if one.run_s is not None]  # of others Spark has dropped the stages: as these
+    cores = sum(run_s) * len(since) / len(run_s) / span_s if run_s else None
     return ObservedBlock(
         block, said, rps, cores, records_quantile(since, topology.quantile), len(since),
         slope_s(since), _counted_rps(since, tails, block.operators, rps),
