@@ -76,7 +76,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         at all, and whether its file is another one since it was begun, which this plan does not know; `ask`, whether
         anything would that can be applied, and is not for want of measurements; `load`; `known`, whether that was given
         or measured; `backlog`, whether what waits counts, where anything was; `page`, path of the page; `was` and
-        `placement`, where the queries are wanted, and would be.
+        `placement`, where the queries are wanted, and would be; `work`, what a record of each takes (`record_work`).
 
     Raises:
         ReplanError: the clusters have no room, for a job that was begun for its own queries.
