@@ -136,7 +136,7 @@ class JobFolder:
             self.want(placement)
 
     def work(self) -> dict[str, float]:
-        """Read the core-seconds of a record by the plan that was applied last, by its queries' first operators."""
+        """Read the core-seconds of a record by the last measured plan that was applied, by queries' first operators."""
         try:
             told = json.loads((self.path / "work.json").read_text())
             return {str(name): float(one) for name, one in told.items() if float(one) > 0}

@@ -76,7 +76,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
         at all, and whether its file is another one since it was begun, which this plan does not know; `ask`, whether
         anything would that can be applied, and is not for want of measurements; `load`; `known`, whether that was given
         or measured; `backlog`, whether what waits counts, where anything was; `page`, path of the page; `was` and
-        `placement`, where the queries are wanted, and would be; `work`, what a record of each takes (`record_work`).
+        `placement`, where the queries are wanted, and would be; `work`, as `record_work`, where it was measured.
 
     Raises:
         ReplanError: the clusters have no room, for a job that was begun for its own queries.
@@ -94,7 +94,7 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     return {
         "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
         "backlog": backlog, "page": str(page), "was": None if was is None else as_json(was),
-        "placement": as_json(made.placement), "work": record_work(topology, made.placement),
+        "placement": as_json(made.placement), "work": record_work(topology, made.placement) if measured else {},
     }  # fmt: skip
 
 
@@ -195,7 +195,8 @@ def want_plan(settings: Settings, folder: JobFolder, load_now: PlannedLoad, made
     if able:
         refuse_away(topology, made, factor, before)
         refuse_unscaled(settings, topology, before, made)
-        folder.change(partial(_instead_of, as_json(before), made, topology.name), record_work(topology, made))
+        work = record_work(topology, made) if load_now.observed else None  # of a stated load: as before
+        folder.change(partial(_instead_of, as_json(before), made, topology.name), work)
     return sentence
 
 

@@ -97,6 +97,9 @@ def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(run
     (block,) = applications_of(ADVERTS, folder.wanted())
     limits = batch_limits(ADVERTS, folder.wanted(), block, 1, folder.work())
     assert limits == pytest.approx({"events": 5 * (1_000 + 12)}, abs=1)  # by the stated work 384 of the 600/s that come
+    planned = replan.plan({"topology": "adverts", "load": 1.5})  # for stated work: what was found is known further
+    replan.apply({"topology": "adverts", "load": 1.5}, json.loads(json.dumps(planned)))
+    assert folder.wanted().blocks[0].executors == 4 and folder.work() == pytest.approx({"parse": 0.001})
     (folder.path / "work.json").write_text("{")
     assert folder.work() == {}
 
