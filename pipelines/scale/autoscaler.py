@@ -24,9 +24,9 @@ from pipelines.kafka.topics import create_topics
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.beside import END_S, BesideQuery, ExecutorsKeys, begin, begin_to_repeat, report, warm_up_registry
 from pipelines.scale.contracts import AcceptedContracts, accepted_file
-from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.other_autoscaler import another_autoscaler
+from pipelines.scale.pool.grants import Grants, grants_file
 from pipelines.scale.remedies import SLOW_WORKER, advice_on, remedy_of
 from pipelines.scale.stateful import add_scaling_step, make_stateful_processor
 from pipelines.scale.turn import TRIES, Turn, stand_by

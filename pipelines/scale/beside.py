@@ -14,9 +14,9 @@ from models.policy.catalogue import entry
 from pipelines.kafka.signing import Signer, unread_on_executors
 from pipelines.scale.artifact_sync import ArtifactSource, ArtifactSync, SyncedArtifacts
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
-from pipelines.scale.grants import Grants, grants_file
 from pipelines.scale.learned import Learned, agent_source, rehearsal_source
 from pipelines.scale.pool.division import PoolDivision
+from pipelines.scale.pool.grants import Grants, grants_file
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

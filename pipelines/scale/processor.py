@@ -20,8 +20,8 @@ from models.policy.replays.kept import with_progress
 from models.policy.replays.total import ask_in_all, seconds_since
 from models.pool.live import want_of
 from pipelines.scale.as_of import StoreForecasts
-from pipelines.scale.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
 from pipelines.scale.learned import NOTHING, Instant, Learned
+from pipelines.scale.pool.grants import JobGrant, kept_want, pool_want, room_for_replays, take_grant
 from pipelines.scale.received import read_record
 from pipelines.scale.written import Sent, messages_after, reject_of, rejects_after, rejects_of_old, with_decision
 from pipelines.serve.step.samples import fields_by_name

@@ -12,8 +12,8 @@ from models.policy.live.memory import Memory
 from pipelines.kafka.signing import Signer
 from pipelines.scale.as_of import StoreForecasts
 from pipelines.scale.contracts import AcceptedContracts
-from pipelines.scale.grants import Grants
 from pipelines.scale.learned import NOTHING, Learned
+from pipelines.scale.pool.grants import Grants
 from pipelines.scale.processor import UNKNOWN_S, Scaler
 from tidecast.messages import encode
 

@@ -16,8 +16,8 @@ from pipelines.scale import autoscaler
 from pipelines.scale.artifact_sync import ArtifactSync, SyncedArtifacts
 from pipelines.scale.autoscaler import start_query
 from pipelines.scale.contracts import AcceptedContracts, accepted_file, make_contract_watch
-from pipelines.scale.grants import Grants, JobGrant, KeptGrants, grants_file
 from pipelines.scale.learned import Learned
+from pipelines.scale.pool.grants import Grants, JobGrant, KeptGrants, grants_file
 from pipelines.spark.query_session import SpreadError, kept_partitions, spread_state
 from tests.fakes.agents import Versions, read
 from tests.fakes.waiting import wait_until

@@ -17,9 +17,9 @@ from models.pool.reasons import describe_shortage
 from models.pool.state import PoolState
 from models.pool.told import tell_pool
 from models.pool.wants import Grant, PoolMemory
-from pipelines.scale.grants import Grants, JobGrant, KeptGrants
 from pipelines.scale.once import SaidOnce
 from pipelines.scale.pool.files import PoolFiles
+from pipelines.scale.pool.grants import Grants, JobGrant, KeptGrants
 from pipelines.scale.pool.heard import HeardWants, not_after
 from pipelines.scale.pool.telling import PoolTelling
 from pipelines.scale.pool.veto import STALE_S, Hooks

@@ -13,7 +13,7 @@ from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.kept import ReplayControl
 from models.policy.replays.recomputed import recompute_interval
 from models.policy.replays.relief import with_relief
-from pipelines.scale.grants import JobGrant
+from pipelines.scale.pool.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import messages_after
 from tidecast.messages import MetricSample, encode

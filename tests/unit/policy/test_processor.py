@@ -9,7 +9,7 @@ from models.policy.live.applications import with_application
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.kept import ReplayControl
-from pipelines.scale.grants import JobGrant
+from pipelines.scale.pool.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import with_decision
 from tidecast.messages import Decision, Forecast, MetricSample, encode

@@ -29,9 +29,9 @@ from models.pool.state import PoolState
 from models.pool.wants import PoolMemory
 from pipelines.kafka.broker import Record
 from pipelines.kafka.connection import BrokerError
-from pipelines.scale.grants import Grants, JobGrant, KeptGrants, grants_file, take_grant
 from pipelines.scale.pool import division, heard, telling
 from pipelines.scale.pool.division import PoolDivision
+from pipelines.scale.pool.grants import Grants, JobGrant, KeptGrants, grants_file, take_grant
 from pipelines.scale.pool.heard import FORGOTTEN_S
 from pipelines.scale.pool.veto import ask_veto
 from pipelines.scale.processor import Scaler

@@ -9,7 +9,7 @@ import pytest
 from configs.contract import Contract
 from models.pool.wants import PoolMemory
 from pipelines.scale.contracts import AcceptedContracts, write_json
-from pipelines.scale.grants import Grants, JobGrant, KeptGrants
+from pipelines.scale.pool.grants import Grants, JobGrant, KeptGrants
 
 FIRST, SECOND = (Contract(job="orders", latency_target_s=target_s) for target_s in (5.0, 9.0))
 
