@@ -63,8 +63,8 @@ class Pace(NamedTuple):
         return self.limited * (1.0 if self.first else FASTER)
 
     def was_split(self, task_rows: int | None) -> bool:
-        """Whether its tasks were as many as its records ask for: not where the plan reads a range by fewer tasks."""
-        return task_rows is not None and self.tasks * task_rows >= self.rows
+        """Whether its tasks were as many as its offsets ask for: not where the plan reads a range by fewer tasks."""
+        return task_rows is not None and self.tasks * task_rows >= self.limited
 
 
 def fixed_part(so_far: Sequence[float], task_s: float) -> float:

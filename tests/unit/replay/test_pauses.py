@@ -62,6 +62,8 @@ def test_without_a_live_query_there_is_nothing_to_wait_for():
 def test_more_records_are_more_tasks_only_where_the_plan_lets_them_be():
     split, coalesced = Pace(96, 0.2, tasks=16), Pace(96, 0.2, tasks=2)
     assert split.was_split(8) and not coalesced.was_split(8) and not split.was_split(None)
+    compacted = Pace(10, 0.2, tasks=2, span=96)  # a record in ten offsets, of which a task has 8 at most
+    assert not compacted.was_split(8) and compacted._replace(tasks=12).was_split(8)
     assert rows_per_task(0.2, 0.02) == 10 and rows_per_task(0.2, None) is None and rows_per_task(0.01, 0.02) == 4
     grown = [rows_per_batch(1_000, one, 0.2, 8, split=one.was_split(8)) for one in (split, coalesced)]
     assert grown == [4 * 96, 96]
