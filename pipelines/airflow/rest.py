@@ -14,6 +14,7 @@ from configs.errors import CorrectableError
 from configs.settings import Settings
 
 _LOG_LINES = 20
+_NO_LOGIN = (401, 403, 405)  # the last one where a token is given for a password alone
 
 
 class OrchestratorError(CorrectableError, RuntimeError):
@@ -34,7 +35,7 @@ class Orchestrator:
             OrchestratorError: `airflow.url` is not set.
         """
         if not settings.airflow.url:
-            raise OrchestratorError("airflow.url is not set and no stack is running. `make up` starts one.")
+            raise OrchestratorError("airflow.url is not set: `make up` starts one, or set TIDECAST_AIRFLOW__URL.")
         self._url = settings.airflow.url.rstrip("/")
         self._login = settings.airflow
         self._token: str | None = None
@@ -221,7 +222,7 @@ class Orchestrator:
 class _RefusedError(OrchestratorError):
     def __init__(self, method: str, url: str, answer: httpx.Response) -> None:
         self.status = answer.status_code
-        hint = " Set TIDECAST_AIRFLOW__USERNAME and TIDECAST_AIRFLOW__PASSWORD." if self.status in (401, 403) else ""
+        hint = " Set TIDECAST_AIRFLOW__USERNAME and TIDECAST_AIRFLOW__PASSWORD." if self.status in _NO_LOGIN else ""
         super().__init__(f"Airflow refused {method} {url}: {self.status} {answer.text[:500]}{hint}")
 
 

@@ -46,7 +46,7 @@ def run(state: str, **more: Any) -> dict[str, Any]:
 
 
 def test_no_address_says_how_to_get_one():
-    with pytest.raises(OrchestratorError, match="make up"):
+    with pytest.raises(OrchestratorError, match="make up.*TIDECAST_AIRFLOW__URL"):
         Orchestrator(load())
 
 
@@ -173,6 +173,13 @@ def test_password_is_used_where_one_is_set(airflow):
     dags, fake = airflow({"POST /auth/token": {"access_token": "t"}, "PATCH /dags/d": {}}, password="secret")
     dags.pause("d")
     assert fake.calls[0] == ("POST /auth/token", {"username": "admin", "password": "secret"})
+
+
+def test_where_a_token_is_given_for_a_password_alone_the_settings_of_the_login_are_named(airflow):
+    """As by FAB: the way without one is that of the simple login, and only where all are administrators."""
+    dags, _ = airflow({"GET /auth/token": 405})
+    with pytest.raises(OrchestratorError, match=r"token: 405 told why Set TIDECAST_AIRFLOW__USERNAME and TIDECAST"):
+        dags.unpause("d")
 
 
 def test_nobody_answers(monkeypatch):
