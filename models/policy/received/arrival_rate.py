@@ -57,7 +57,7 @@ def add_seconds(newest: tuple[float, ...], rps: float, span_s: float, silent_s: 
         span_s: its length, wall seconds.
         silent_s: for how long before it nothing was told.
     """
-    more = (rps,) * max(round(span_s), 1)
+    more = (rps,) * max(round(min(span_s, SPANS[-1] * SMOOTH_S)), 1)  # a record may tell of a year
     return ((*newest, *more) if silent_s <= GAP_S else more)[-SPANS[-1] * int(SMOOTH_S) :]
 
 

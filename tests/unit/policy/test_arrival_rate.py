@@ -75,6 +75,11 @@ def test_an_interval_counts_by_its_seconds_and_what_was_before_a_gap_not_at_all(
     assert len(add_seconds((1.0,) * LONG_S, 7.0, 4.0, 0.0)) == LONG_S
 
 
+@pytest.mark.parametrize("span_s", [LONG_S, 1e15, math.inf])
+def test_of_an_interval_longer_than_what_is_looked_back_on_no_more_is_kept(span_s):
+    assert add_seconds((1.0, 2.0), 7.0, span_s, 0.1) == (7.0,) * LONG_S
+
+
 def test_the_twin_tells_the_same_of_the_same_records():
     seconds = _seconds(np.linspace(20, 60, 400), 5)
     arrived = np.concatenate([[0.0], np.cumsum(seconds)])
