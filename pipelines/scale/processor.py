@@ -72,6 +72,7 @@ class Scaler:
         """
         if self.unknown:
             return self._left(memory, rows, now)
+        self._want = None  # of a try that failed
         memory = memories.with_contract(memory or memories.fresh(self.contract), self.contract)
         before = with_clock_set_back(memory, now)
         memory, has_interval, refused = self.update_memory(before, rows, max(now, before.beat_at or now))

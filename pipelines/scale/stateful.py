@@ -15,6 +15,7 @@ from pipelines.scale.contracts import AcceptedContracts
 from pipelines.scale.learned import NOTHING, Learned
 from pipelines.scale.pool.grants import Grants
 from pipelines.scale.processor import UNKNOWN_S, Scaler
+from pipelines.scale.written import reject_of
 from tidecast.messages import encode
 
 if TYPE_CHECKING:
@@ -59,18 +60,30 @@ def step_from(
     """Run one step of a job from its memory as JSON; the other arguments are those of `Scaler.step`.
 
     A memory that cannot be gone on with (another release's, or a damaged one) is told on stderr and begun anew: what is
-    forgotten is learned again within minutes, and a task that fails would stop the scaling of every job.
+    forgotten is learned again within minutes, and a task that fails would stop the scaling of every job. Records with
+    which no step can be made from no memory either are told, too, and rejected.
 
     Raises:
-        Exception: whatever a step without a memory raises.
+        Exception: whatever a step without a memory and without records raises.
     """
     if kept is not None:
         try:
             return _stepped(scaler, Memory.from_json(kept), rows, now, batch_s)
         except Exception as error:
-            problem = f"{type(error).__name__}: {error}"
-            print(f"autoscaler: {scaler.job}: its state is begun anew: {problem:.300}", file=sys.stderr, flush=True)
-    return _stepped(scaler, None, rows, now, batch_s)
+            _tell(scaler.job, "its state is begun anew", error)
+    try:
+        return _stepped(scaler, None, rows, now, batch_s)
+    except Exception as error:
+        done = _stepped(scaler, None, [], now, batch_s)
+        _tell(scaler.job, f"{len(rows)} records are rejected", error)
+        rejects = [reject_of(row, f"{type(error).__name__}: {error}", now) for row in rows]
+        said = [("rejects", one.topic, encode(one).decode()) for one in rejects]
+        return done._replace(sent=[*said, *done.sent])
+
+
+def _tell(job: str, what: str, error: Exception) -> None:
+    problem = f"{type(error).__name__}: {error}"
+    print(f"autoscaler: {job}: {what}: {problem:.300}", file=sys.stderr, flush=True)
 
 
 def _stepped(

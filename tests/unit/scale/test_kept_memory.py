@@ -6,9 +6,11 @@ import json
 import pytest
 
 from models.policy.live.memory import Memory, fresh
+from pipelines.scale.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from pipelines.scale.stateful import step_from
-from tests.unit.policy.test_processor import CONTRACT, NOW, metric, row
+from tests.unit.policy.test_processor import CONTRACT, NOW, forecast, metric, row
+from tidecast.messages import Reject, decode
 
 KEPT = dataclasses.asdict(fresh(CONTRACT))
 STANDING = {"id": "1", "since": NOW, "executors": 2, "alike": "", "repeats": 1, "vouched": 1}
@@ -58,6 +60,23 @@ def test_a_batch_that_nobody_can_have_measured_stops_no_step(capsys):
     scaler = Scaler("orders", CONTRACT, "mpc", "act")
     done = step_from(scaler, None, [row("metrics", batch), *ROWS], NOW + 0.2, NOW + 0.1)
     assert [topic for topic, _, _ in done.sent] == ["decisions", "heartbeats"] and capsys.readouterr().err == ""
+
+
+THIN = [row("forecasts", forecast(time=at, step_s=1e-320, last_rps=5.0)) for at in (0.0, 60.0)]
+SLOW = [row("metrics", metric(time_scale=1e-320)), row("forecasts", forecast(time=1.0))]
+"""Time scales and steps as nobody has them, from which follow numbers that no message holds."""
+
+
+@pytest.mark.parametrize("kept", [None, json.dumps(KEPT)])
+@pytest.mark.parametrize(("rows", "why"), [(THIN, "OverflowError: "), (SLOW, "MessageError: ")])
+def test_records_that_no_step_can_be_made_with_are_rejected_and_end_no_query(capsys, kept, rows, why):
+    scaler = Scaler("orders", CONTRACT, "mpc", "act", granted=JobGrant("shared", 3))
+    done = step_from(scaler, kept, rows, NOW + 0.2, NOW + 0.1)
+    assert [topic for topic, _, _ in done.sent] == ["rejects", "rejects", "heartbeats"]
+    reject = decode(Reject, done.sent[0][2])
+    assert reject.by == "autoscaler" and reject.reason.startswith(why)
+    assert isinstance(Memory.from_json(done.kept), Memory)
+    assert f"orders: 2 records are rejected: {why}" in capsys.readouterr().err
 
 
 def test_a_fault_that_is_not_the_states_is_not_hidden():
