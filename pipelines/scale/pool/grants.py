@@ -95,7 +95,7 @@ def kept_want(contract: Contract, pool: str, memory: Memory, now: float) -> Pool
     """
     if (there := memory.executors) is None:
         return None
-    late_s, cores = (0.0,) * (there + 1), contract.executors.cores
+    late_s, cores = (0.0,) * (min(there, contract.executors.max) + 1), contract.executors.cores
     want = Want(contract.job, now, there, there, cores, there, late_s, 1.0, seen_at=min(memory.metric_at or now, now))
     return pool_want(want, pool, memory, now)
 

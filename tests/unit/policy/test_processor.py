@@ -9,7 +9,7 @@ from models.policy.live.applications import with_application
 from models.policy.live.memory import Memory, fresh
 from models.policy.live.recomputed import recompute_decision
 from models.policy.replays.kept import ReplayControl
-from pipelines.scale.pool.grants import JobGrant
+from pipelines.scale.pool.grants import JobGrant, kept_want
 from pipelines.scale.processor import Scaler
 from pipelines.scale.written import with_decision
 from tidecast.messages import Decision, Forecast, MetricSample, encode
@@ -160,6 +160,11 @@ def test_a_pool_hears_that_a_job_of_two_applications_keeps_what_it_has():
     (want,) = [message for topic, _, message in out if topic == "wants"]
     assert (want.pool, want.executors, want.running, want.least) == ("shared", *[memory.executors] * 3)
     assert want.seen_at == memory.metric_at and len(want.late_s) == memory.executors + 1
+
+
+def test_of_more_executors_than_a_job_can_have_its_pool_hears_in_no_more_numbers():
+    want = kept_want(CONTRACT, "shared", replace(fresh(CONTRACT), executors=(1 << 63) - 1, metric_at=NOW), NOW)
+    assert want.late_s == [0.0] * (CONTRACT.executors.max + 1)
 
 
 def test_a_driver_that_is_restarted_again_and_again_is_one_application_after_another(scaler):
