@@ -143,7 +143,6 @@ def recall_sent(kafka: Kafka, core: Core, claims: Collection[int], rebuilt: bool
     Raises:
         BrokerError: the broker does not answer, or has no such topic.
         StoreError: the store cannot be read.
-        msgspec.DecodeError: the header of a forecast cannot be decoded.
     """
     stored = {job: -1 if (newest := core.newest_forecast_window(job)) is None else newest for job in core.known}
     if rebuilt or not _adopt(kafka, core, claims, stored, TAIL):
@@ -160,13 +159,21 @@ def _adopt(kafka: Kafka, core: Core, claims: Collection[int], stored: Mapping[st
         except MessageError:
             continue
         ours = issued.job in stored and RECORD_HEADER in record.headers and issued.step_s == core.step_s
-        if not ours or issued.epoch not in claims:
+        note = _read_note(record.headers[RECORD_HEADER]) if ours and issued.epoch in claims else None
+        if note is None:
             continue  # of another server, or of nobody
         origin = origin_of(issued)
         core.newest_sent[issued.job] = max(core.newest_sent.get(issued.job, origin), origin)
         oldest[issued.job] = min(oldest.get(issued.job, origin), origin)
         if origin > stored[issued.job]:
-            note = decode_value(ForecastValue, record.headers[RECORD_HEADER])
             value = msgspec.structs.replace(note, message=record.value)
             core.closer.adopted.setdefault((issued.job, origin), value)
     return all(origin <= stored[job] + 1 for job, origin in oldest.items())
+
+
+def _read_note(header: bytes | None) -> ForecastValue | None:
+    """What a server noted of a forecast that it sent; None of what no server has written, as where there is nothing."""
+    try:
+        return decode_value(ForecastValue, header or b"")
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        return None

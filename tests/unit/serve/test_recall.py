@@ -78,3 +78,20 @@ def test_what_no_server_has_issued_is_not_taken_up(tmp_path, monkeypatch):
         core = Core(store, STEP, {JOB}, 7, True)
         log_feed.recall_sent(None, core, {7}, True)
         assert core.newest_forecast_window(JOB) == newest == max(origin for _, origin in core.closer.adopted)
+
+
+@pytest.mark.parametrize("header", [b"\xc1", b"", b"\x98\x00\xa1\xff", None])
+def test_a_forecast_with_a_note_that_nobody_can_read_is_left_out(tmp_path, monkeypatch, header):
+    topic = Topic()
+    monkeypatch.setattr(log_feed, "read_records", topic.read_all)
+    with Store.open(tmp_path / "whole") as store:
+        core = Core(store, STEP, {JOB}, 7, True)
+        swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Naive(TASK))))
+        core.process(LOG, NOW)
+        core.outbox.send(topic)
+        newest = core.newest_forecast_window(JOB)
+    topic.send("forecasts", JOB, topic.records[-1].value, [(RECORD_HEADER, header)], lambda good: None)
+    with Store.open(tmp_path / "again") as store:
+        core = Core(store, STEP, {JOB}, 7, True)
+        log_feed.recall_sent(None, core, {7}, True)
+        assert core.newest_forecast_window(JOB) == newest == max(origin for _, origin in core.closer.adopted)
