@@ -172,5 +172,13 @@ def _record(message: Any, prefix: str) -> Record:
     return Record(
         message.topic().removeprefix(prefix), message.partition(), message.offset(),
         key.decode("utf-8", "replace") if key is not None else None, message.value() or b"",
-        message.timestamp()[1] / 1000, dict(message.headers() or ()),
+        message.timestamp()[1] / 1000, _headers(message),
     )  # fmt: skip
+
+
+def _headers(message: Any) -> dict[str, bytes]:
+    """A record's headers; none where a name of one is no UTF-8, which the client cannot give."""
+    try:
+        return dict(message.headers() or ())
+    except (UnicodeDecodeError, SystemError):  # the latter where the client returns in spite of the former
+        return {}
