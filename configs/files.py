@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,6 +15,8 @@ from configs.bounds import Key, Section, describe_errors
 from configs.errors import SettingsError
 
 S = TypeVar("S", bound=Section)
+MOST = 100_000
+"""Keys and items of a file, those of an alias counted wherever it stands: few lines can make billions of them."""
 
 
 class LinesError(ValueError):
@@ -39,7 +42,8 @@ def read_lined(text: str) -> LinedYaml:
     """Read the first document of a YAML text.
 
     Raises:
-        LinesError: it is not YAML, or a mapping has a key twice, of which YAML would silently take the second.
+        LinesError: it is not YAML, has over MOST (100,000) keys and items, or a mapping has a key twice, of which YAML
+            would silently take the second.
         RecursionError: it is nested too deep.
     """
     try:
@@ -52,6 +56,8 @@ def read_lined(text: str) -> LinedYaml:
         if node is None:
             return LinedYaml(None)
         _refuse_twice(node)
+        if next(islice(_places(node, (), frozenset()), MOST, None), None) is not None:
+            raise LinesError(f"line 1: over {MOST:,} keys and items, with those of each alias. Use fewer aliases.")
         data = loader.construct_document(node)
     except yaml.YAMLError as error:  # whose own words show what stands there, as a secret that begins with `!` or `*`
         mark = getattr(error, "problem_mark", None)
@@ -89,13 +95,18 @@ def _places(
     within = around | {id(node)}
     if isinstance(node, yaml.MappingNode):
         for key, value in node.value:
-            at = (*place, str(key.value))
+            at = (*place, _name(key))
             yield at, key.start_mark.line + 1
             yield from _places(value, at, within)
     elif isinstance(node, yaml.SequenceNode):
         for number, value in enumerate(node.value):
             yield (*place, number), value.start_mark.line + 1
             yield from _places(value, (*place, number), within)
+
+
+def _name(key: yaml.Node) -> str:
+    """A key's text; none of one that is no text, which no mapping can have, and whose own may be endless."""
+    return str(key.value) if isinstance(key, yaml.ScalarNode) else ""
 
 
 def _refuse_twice(root: yaml.Node) -> None:
@@ -110,7 +121,7 @@ def _refuse_twice(root: yaml.Node) -> None:
         elif isinstance(node, yaml.MappingNode):
             lines: dict[str, int] = {}
             for key, value in node.value:
-                name, line = str(key.value), key.start_mark.line + 1
+                name, line = _name(key), key.start_mark.line + 1
                 if isinstance(key, yaml.ScalarNode) and name in lines:
                     raise LinesError(f"line {line}: {name} is stated in line {lines[name]} already. Delete one.")
                 lines[name] = line

@@ -106,6 +106,13 @@ def test_an_alias_of_what_it_stands_in_ends():
     assert read_lined("b: 1\na: &x\n  - *x\n").line_of(("a", 0, 0)) == 2
 
 
+@pytest.mark.parametrize("form", ["[{}]", "{{<<: [{}]}}", "{{? [{}] : 1}}"])
+def test_a_file_whose_aliases_make_billions_of_keys_is_refused(tmp_path, form):
+    lines = [f"k{n}: &a{n} " + form.format(", ".join([f"*a{n - 1}"] * 10)) for n in range(1, 10)]
+    told = refused(tmp_path, "\n".join(["job: a", "k0: &a0 {x: 1}", *lines]))
+    assert told.startswith("a.yaml, line ") and len(told) < 10_000
+
+
 def test_lines_of_lists_sections_and_what_is_not_there():
     read = read_lined("a:\n  - x: 1\n    y: 2\n  - 3\nb: {c: 4}\n")
     assert read.data == {"a": [{"x": 1, "y": 2}, 3], "b": {"c": 4}}
