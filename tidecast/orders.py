@@ -218,7 +218,7 @@ def _check_schedule(schedule: list[Any]) -> None:
         times = [at for at, n in schedule if type(at) in (int, float) and type(n) is int and 0 <= n <= COUNT_MOST]
     except (TypeError, ValueError):
         times = [math.nan]
-    if len(times) != len(schedule) or not all(a < b for a, b in itertools.pairwise([-1.0, *times, math.inf])):
+    if len(times) != len(schedule) or not all(a < b for a, b in itertools.pairwise([-1.0, *times, COUNT_MOST])):
         raise MessageError(
             f"schedule={short_repr(schedule)}: [[job time, executors], ...] with rising times is expected"
         )
@@ -229,8 +229,8 @@ def _check_finish(finish: list[Any]) -> None:
         known = [(share, at) for share, at in finish if {type(share), type(at)} <= {int, float}]
     except (TypeError, ValueError):
         known = []
-    rising = all(a[0] < b[0] and a[1] <= b[1] for a, b in itertools.pairwise([(0.0, 0.0), *known, (1.0, math.inf)]))
-    if len(known) != len(finish) or not rising or any(at == math.inf for _, at in known):
+    rising = all(a[0] < b[0] and a[1] <= b[1] for a, b in itertools.pairwise([(0.0, 0.0), *known, (1.0, COUNT_MOST)]))
+    if len(known) != len(finish) or not rising:
         raise MessageError(f"finish={short_repr(finish)}: [[probability, job time], ...], both rising, is expected")
 
 

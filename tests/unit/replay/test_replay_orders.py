@@ -71,6 +71,8 @@ def test_an_order_with_a_schedule_comes_back_and_says_how_many_executors_there_a
     ({"finish": [[1.0, 5.0]]}, "finish="),
     ({"finish": [[True, 5.0]]}, "finish="),
     ({"finish": [5.0]}, "finish="),
+    ({"finish": [[0.5, 10**400]]}, "finish="),
+    ({"schedule": [[10**400, 1]]}, "schedule="),
     ({"sure": 1.5}, "sure=1.5: at most 1 is expected"),
     ({"by": -1.0}, "by=-1.0"),
     ({"most_rps": -1.0}, "most_rps"),
