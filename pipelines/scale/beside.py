@@ -139,5 +139,5 @@ def _repeat(tick: Callable[[], list[str]], stop: threading.Event) -> None:
 
 def report(lines: list[str]) -> None:
     """Print lines, each as one of the autoscaler."""
-    for line in lines:
-        print(f"autoscaler: {line}", flush=True)
+    for line in lines:  # which may repeat the name of a file that is no text
+        print(f"autoscaler: {line}".encode(errors="backslashreplace").decode(), flush=True)

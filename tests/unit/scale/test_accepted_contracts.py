@@ -11,6 +11,7 @@ import yaml
 from configs.contract import Contract, read_contracts
 from configs.settings import load
 from pipelines.scale import contracts
+from pipelines.scale.beside import report
 from pipelines.scale.contracts import AcceptedContracts, ContractWatch, make_contract_watch
 from pipelines.watched import GONE_S
 from tests.fakes.clock import clock_with
@@ -95,6 +96,14 @@ def test_one_that_asks_for_more_than_its_executors_sustain_is_refused_alone(fold
     assert told.startswith("orders: orders.yaml: backpressure.controls.replay_rps.min=1e+09: the most executors ")
     assert told.endswith("(`tidecast contract check orders`) Until then nothing is decided for it.")
     assert {*accepted.all()} == {"rides"}
+
+
+def test_a_file_whose_name_is_no_text_keeps_no_other_contract_from_being_accepted(folder, accepted, watch, capsys):
+    for name in ("orders", os.fsdecode(b"\xff")):
+        write(folder, name, "job: orders\n")
+    report(watch.update())
+    assert "\\udcff.yaml, line 1: job='orders'; the file's name and" in capsys.readouterr().out
+    assert {*accepted.all()} == {"orders"}
 
 
 def test_one_that_an_earlier_release_accepted_and_this_one_cannot_decide_by_does_not_stay(folder, accepted, watch):
