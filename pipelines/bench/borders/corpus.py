@@ -137,6 +137,7 @@ def _changed(good: dict[str, Any], now: float) -> list[tuple[str, dict[str, Any]
             ("job time ahead in a replay", {**good, "time": now + 3600, "time_scale": 720.0}, True),
             ("time scale 0", {**good, "time_scale": 0}, False),
             ("time scale of a million years", {**good, "time_scale": 1e15}, False),
+            ("time scale of next to nothing", {**good, "time_scale": 1e-320}, True),
         ]
     return found
 
