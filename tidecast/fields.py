@@ -70,6 +70,7 @@ Seconds = Annotated[float, Bounds(0, MOST)]
 Count = Annotated[int, Bounds(0, COUNT_MOST)]
 Millis = Annotated[int, Bounds(0, round(LATEST_S * 1000))]
 Tasks = Annotated[int, Bounds(1, COUNT_MOST)]
+Executors = Annotated[int, Bounds(0, 10_000)]
 _UNSAID: dict[Any, Limits] = {float: Bounds(-MOST, MOST), int: Bounds(-COUNT_MOST - 1, COUNT_MOST)}
 
 

@@ -11,7 +11,7 @@ import itertools
 from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar
 
-from tidecast.fields import LATEST_S, MOST, Bounds, Count, JobName, Millis, OneOf, Rate, Scale, Span, Time
+from tidecast.fields import LATEST_S, MOST, Bounds, Count, Executors, JobName, Millis, OneOf, Rate, Scale, Span, Time
 from tidecast.fields import MessageError as MessageError
 from tidecast.fields import short_repr as short_repr
 from tidecast.metrics import MetricSample as MetricSample
@@ -25,7 +25,6 @@ from tidecast.wire import encode as encode
 REPEATED = 2000  # most characters of a record, and of the reason, that a reject holds, so that a broker takes it
 _MODES = ("observe", "act")
 _WORDS = (*_MODES, "freeze")
-Executors = Annotated[int, Bounds(0, 10_000)]
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from tidecast.fields import (
     SHOWN,
     Bounds,
     Count,
+    Executors,
     JobName,
     MessageError,
     OneOf,
@@ -58,8 +59,8 @@ class MetricSample:
     batch_rows: Count | None = None
     batch_s: Seconds | None = None
     stage_s: Seconds | None = None
-    executors: Count | None = None
-    pending_executors: Count | None = None
+    executors: Executors | None = None
+    pending_executors: Executors | None = None
     cores: Count | None = None
     task_ceiling: Tasks | None = None
     watermark_lag_s: float | None = None

@@ -11,6 +11,7 @@ from tidecast.fields import (
     MOST,
     Bounds,
     Count,
+    Executors,
     JobName,
     MessageError,
     OneOf,
@@ -20,7 +21,6 @@ from tidecast.fields import (
 )
 from tidecast.wire import SCHEMA, read_fields
 
-Executors = Annotated[int, Bounds(0, 10_000)]
 MOST_POOLS = 500
 """Pools that are kept; what is said of a further one is refused."""
 POOL_STATES = ("divided", "waits", "asked", "vetoed", "wrong", "gone")

@@ -74,6 +74,7 @@ _OWN: dict[str, dict[str, tuple[bytes | None, str]]] = {
         "NaN rate": (record("metrics", arrival_rps=float("nan")), "arrival_rps=nan"),
         "negative rate": (record("metrics", arrival_rps=-0.5), "arrival_rps=-0.5: at least 0"),
         "miscounted rate": (record("metrics", arrival_rps=1.1e9), "arrival_rps=1100000000.0: at most 1000000000.0"),
+        "miscounted executors": (record("metrics", executors=1 << 62), "executors=4611686018427387904: at most 10000"),
         "negative lag": (record("metrics", lag_records=-1), "lag_records=-1"),
         "half a record": (record("metrics", lag_records=1.5), "lag_records=1.5: int is expected"),
         "no span": (record("metrics", span_s=0.0), "span_s=0.0: above 0"),
