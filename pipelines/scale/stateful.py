@@ -61,29 +61,29 @@ def step_from(
 
     A memory that cannot be gone on with (another release's, or a damaged one) is told on stderr and begun anew: what is
     forgotten is learned again within minutes, and a task that fails would stop the scaling of every job. Records with
-    which no step can be made from no memory either are told, too, and rejected.
+    which no step can be made, from no memory either, are told, too, and rejected: the memory goes on without them.
 
     Raises:
-        Exception: whatever a step without a memory and without records raises.
+        Exception: what the step raised, where one without a memory and without records raises, too.
     """
-    if kept is not None:
-        try:
-            return _stepped(scaler, Memory.from_json(kept), rows, now, batch_s)
-        except Exception as error:
-            _tell(scaler.job, "its state is begun anew", error)
-    try:
-        return _stepped(scaler, None, rows, now, batch_s)
-    except Exception as error:
-        done = _stepped(scaler, None, [], now, batch_s)
-        _tell(scaler.job, f"{len(rows)} records are rejected", error)
-        rejects = [reject_of(row, f"{type(error).__name__}: {error}", now) for row in rows]
-        said = [("rejects", one.topic, encode(one).decode()) for one in rejects]
-        return done._replace(sent=[*said, *done.sent])
-
-
-def _tell(job: str, what: str, error: Exception) -> None:
-    problem = f"{type(error).__name__}: {error}"
-    print(f"autoscaler: {job}: {what}: {problem:.300}", file=sys.stderr, flush=True)
+    failure, states = None, [kept] if kept is None else [kept, None]
+    for given in (rows, []):
+        for state in states:
+            try:
+                done = _stepped(scaler, None if state is None else Memory.from_json(state), given, now, batch_s)
+            except Exception as error:
+                failure = failure or error
+                continue
+            if failure is None:
+                return done
+            problem = f"{type(failure).__name__}: {failure}"
+            anew = "" if state == kept else "its state is begun anew: "
+            rejects = [] if given else [reject_of(row, problem, now) for row in rows]
+            lost = f"{len(rejects)} records are rejected: " if rejects else ""
+            print(f"autoscaler: {scaler.job}: {anew}{lost}{problem:.300}", file=sys.stderr, flush=True)
+            return done._replace(sent=[*(("rejects", r.topic, encode(r).decode()) for r in rejects), *done.sent])
+    assert failure is not None
+    raise failure
 
 
 def _stepped(

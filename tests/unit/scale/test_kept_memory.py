@@ -6,7 +6,7 @@ import json
 import pytest
 
 from models.policy.live.memory import Memory, fresh
-from pipelines.scale.grants import JobGrant
+from pipelines.scale.pool.grants import JobGrant
 from pipelines.scale.processor import Scaler
 from pipelines.scale.stateful import step_from
 from tests.unit.policy.test_processor import CONTRACT, NOW, forecast, metric, row
@@ -67,15 +67,17 @@ SLOW = [row("metrics", metric(time_scale=1e-320)), row("forecasts", forecast(tim
 """Time scales and steps as nobody has them, from which follow numbers that no message holds."""
 
 
-@pytest.mark.parametrize("kept", [None, json.dumps(KEPT)])
+@pytest.mark.parametrize("target", [None, 3])
 @pytest.mark.parametrize(("rows", "why"), [(THIN, "OverflowError: "), (SLOW, "MessageError: ")])
-def test_records_that_no_step_can_be_made_with_are_rejected_and_end_no_query(capsys, kept, rows, why):
+def test_records_that_no_step_can_be_made_with_are_rejected_and_end_no_query(capsys, target, rows, why):
+    """The memory goes on without them."""
+    kept = None if target is None else json.dumps({**KEPT, "target": target})
     scaler = Scaler("orders", CONTRACT, "mpc", "act", granted=JobGrant("shared", 3))
     done = step_from(scaler, kept, rows, NOW + 0.2, NOW + 0.1)
     assert [topic for topic, _, _ in done.sent] == ["rejects", "rejects", "heartbeats"]
     reject = decode(Reject, done.sent[0][2])
     assert reject.by == "autoscaler" and reject.reason.startswith(why)
-    assert isinstance(Memory.from_json(done.kept), Memory)
+    assert Memory.from_json(done.kept).target == target
     assert f"orders: 2 records are rejected: {why}" in capsys.readouterr().err
 
 

@@ -46,7 +46,7 @@ def run(state: str, **more: Any) -> dict[str, Any]:
 
 
 def test_no_address_says_how_to_get_one():
-    with pytest.raises(OrchestratorError, match="make up.*TIDECAST_AIRFLOW__URL"):
+    with pytest.raises(OrchestratorError, match=r"make up.*TIDECAST_AIRFLOW__URL"):
         Orchestrator(load())
 
 
