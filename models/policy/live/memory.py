@@ -23,6 +23,7 @@ from models.policy.live.standing import Standing
 from models.policy.received.arrival_rate import add_seconds
 from models.policy.received.past import Past, add_interval
 from models.policy.replays.kept import ReplayControl, with_latency, without_unsaid
+from tidecast.fields import SPAN_MOST_S
 
 
 @dataclass(frozen=True)
@@ -157,7 +158,8 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     Raises:
         KeyError: a field is missing.
     """
-    executors, cold, wall_span_s = sample["executors"], memory.cold, sample["span_s"] / sample["time_scale"]
+    executors, cold = sample["executors"], memory.cold
+    wall_span_s = min(sample["span_s"] / sample["time_scale"], SPAN_MOST_S)  # JSON has no number for an endless one
     silent_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
     if executors is not None and memory.executors is not None and executors != memory.executors:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too

@@ -85,6 +85,11 @@ def test_an_interval_with_the_slots_of_before_makes_no_other_memory():
     assert with_application(memory, after, later) is after
 
 
+def test_an_interval_without_end_leaves_a_memory_that_can_be_read_again():
+    memory = with_interval(fresh(CONTRACT), {**interval(), "span_s": 1.0, "time_scale": 1e-320})
+    assert memory.past.at[-1] == 100.0 and Memory.from_json(memory.to_json()) == memory
+
+
 def test_survives_as_json():
     memory = with_forecast(with_interval(fresh(CONTRACT), interval()), forecast())
     memory, _, _ = evaluate(memory, 100.2, CONTRACT, FORECAST)
