@@ -175,5 +175,5 @@ def _read_note(header: bytes | None) -> ForecastValue | None:
     """What a server noted of a forecast that it sent; None of what no server has written, as where there is nothing."""
     try:
         return decode_value(ForecastValue, header or b"")
-    except (msgspec.MsgspecError, UnicodeDecodeError):
+    except (msgspec.MsgspecError, RecursionError, UnicodeDecodeError):
         return None

@@ -80,7 +80,11 @@ def test_what_no_server_has_issued_is_not_taken_up(tmp_path, monkeypatch):
         assert core.newest_forecast_window(JOB) == newest == max(origin for _, origin in core.closer.adopted)
 
 
-@pytest.mark.parametrize("header", [b"\xc1", b"", b"\x98\x00\xa1\xff", None])
+DEEP = b"\x99\x01\xa1m\x93\xa0\xa0\xa0\x00\x00\xc2\xa0\xc4\x00" + b"\x91" * 200_000 + b"\xc0"
+"""A note with a field more, which is nested deeper than anybody reads."""
+
+
+@pytest.mark.parametrize("header", [b"\xc1", b"", b"\x98\x00\xa1\xff", pytest.param(DEEP, id="deep"), None])
 def test_a_forecast_with_a_note_that_nobody_can_read_is_left_out(tmp_path, monkeypatch, header):
     topic = Topic()
     monkeypatch.setattr(log_feed, "read_records", topic.read_all)
