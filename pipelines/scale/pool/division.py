@@ -23,6 +23,7 @@ from pipelines.scale.pool.grants import Grants, JobGrant, KeptGrants
 from pipelines.scale.pool.heard import HeardWants, not_after
 from pipelines.scale.pool.telling import PoolTelling
 from pipelines.scale.pool.veto import STALE_S, Hooks
+from tidecast.fields import JOB_NAME
 
 EVERY_S = 5.0
 """Seconds after which a pool is divided again although nobody has said anything: somebody may have fallen silent."""
@@ -83,7 +84,8 @@ class PoolDivision:
         for name, memory in kept.memories.items():  # if its file comes back, its quota is what it was
             if name not in memories and memory.at is not None and now - memory.at < DAY_S:
                 memories[name] = replace(memory, held={})
-        states = {name: PoolState(name, now, "wrong", self._files.wrong.get(name, "")) for name in unread}
+        tellable = filter(JOB_NAME.pattern.fullmatch, unread)  # of a file with another name no message can tell
+        states = {name: PoolState(name, now, "wrong", self._files.wrong.get(name, "")) for name in tellable}
         said = self._heard.read(members, now) if pools else set[str]()
         for name, pool in pools.items():
             if name in said or self.hooks.answered(name) or now - self._divided.get(name, -EVERY_S) >= EVERY_S:

@@ -615,6 +615,15 @@ def test_a_wrong_file_a_frozen_job_a_blackout_and_a_pool_that_is_gone_are_told(s
     assert site.told.of["shared"][-1].state == "gone"
 
 
+@pytest.mark.parametrize("name", ["my pool", os.fsdecode(b"\xff")])
+def test_a_file_whose_name_no_pool_may_have_is_said_to_be_wrong_and_the_others_are_told(site, name):
+    site.file.with_name(f"{name}.yaml").write_text("[]\n")
+    site.start()
+    site.seconds(12, orders=900.0, payments=20.0)
+    assert [line for line in site.lines if line.startswith(f"pool {name}: {name}.yaml, line 1: a list is not")]
+    assert [*site.told.of] == ["shared"] and site.told.of["shared"][-1].wall_time > site.now - 6
+
+
 def test_a_broker_that_does_not_take_it_holds_up_no_division_and_is_asked_seldom(site):
     site.told.down = True
     site.seconds(60, orders=300.0, payments=900.0)
