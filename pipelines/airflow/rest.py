@@ -24,8 +24,8 @@ class OrchestratorError(CorrectableError, RuntimeError):
 class Orchestrator:
     """Client of one Airflow's REST API; asks for a token by itself and renews it.
 
-    Every method raises `OrchestratorError` where Airflow does not answer a request within 30 s or refuses it, and
-    KeyError or ValueError where what answers is not Airflow.
+    Every method raises `OrchestratorError` where Airflow does not answer a request within 30 s, refuses it, or answers
+    with a page, and KeyError or ValueError where what answers is not Airflow.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -214,7 +214,7 @@ class Orchestrator:
                 f"Airflow at {self._url} does not answer ({error}). "
                 "Start it (`make up`) or correct TIDECAST_AIRFLOW__URL."
             ) from None
-        if answer.is_error:
+        if answer.is_error or "html" in answer.headers.get("content-type", ""):  # the login page of a proxy
             raise _RefusedError(method, url, answer)
         return answer.json() if answer.content else None
 

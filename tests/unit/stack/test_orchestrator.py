@@ -25,6 +25,8 @@ class FakeAirflow:
         answer = self.answers[name]
         if isinstance(answer, list):
             answer = answer.pop(0) if len(answer) > 1 else answer[0]
+        if isinstance(answer, str):
+            return httpx.Response(200, html=answer)
         if isinstance(answer, int):
             return httpx.Response(answer, text="told why")
         return httpx.Response(200, json=answer)
@@ -179,6 +181,12 @@ def test_where_a_token_is_given_for_a_password_alone_the_settings_of_the_login_a
     """As by FAB: the way without one is that of the simple login, and only where all are administrators."""
     dags, _ = airflow({"GET /auth/token": 405})
     with pytest.raises(OrchestratorError, match=r"token: 405 told why Set TIDECAST_AIRFLOW__USERNAME and TIDECAST"):
+        dags.unpause("d")
+
+
+def test_the_login_page_of_a_proxy_is_told_as_a_refusal(airflow):
+    dags, _ = airflow({"GET /auth/token": "<h1>Sign in</h1>"})
+    with pytest.raises(OrchestratorError, match=r"Airflow refused GET http.*/auth/token: 200 <h1>Sign in</h1>"):
         dags.unpause("d")
 
 
