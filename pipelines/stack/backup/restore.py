@@ -25,6 +25,11 @@ from pipelines.stack.backup.archive import (
 from pipelines.stack.backup.paths import move_paths
 
 _CHUNK = 1 << 20
+_BROKEN = (
+    tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, AttributeError, OverflowError,
+    RecursionError,
+)  # fmt: skip
+"""What an archive raises that is none, or says of itself what no backup does."""
 
 
 def restore_backup(settings: Settings, file: Path, only: str = "") -> Backup:
@@ -83,7 +88,7 @@ def _unpack(file: Path, new: Path, part: PurePosixPath) -> Backup:
             return _unpack_members(file, archive, new, part)
     except (FileNotFoundError, IsADirectoryError) as error:
         raise BackupError(f"{file}: {error.strerror}. Name a file that `tidecast backup` wrote.") from None
-    except (tarfile.TarError, EOFError, zlib.error, ValueError, KeyError, TypeError, OSError) as error:
+    except (*_BROKEN, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:  # of this computer's disk, not of the archive
             raise
         raise BackupError(f"{file}: damaged, or no backup ({error}). Nothing was restored; take another one.") from None

@@ -333,6 +333,20 @@ def test_a_damaged_archive_restores_nothing(old, new, file, how):
     assert kept_files(new.var_dir) == {} and not (new.var_dir / ".restoring").exists()
 
 
+@pytest.mark.parametrize("told", [b"5", b'"a"', b"[]", b"null", pytest.param(b"[" * 100_000, id="deep")])
+@pytest.mark.parametrize("place", [0, -1])
+def test_an_archive_that_says_of_itself_what_no_backup_does_restores_nothing(old, new, file, told, place):
+    write_backup(old, file)
+
+    def changed(members):
+        members[place] = members[place][0], told
+        return members
+
+    rewrite(file, changed)
+    refused(lambda: restore_backup(new, file), str(file), "damaged, or no backup")
+    assert kept_files(new.var_dir) == {}
+
+
 @pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "ivy/jars/evil.jar", "a/../../outside", ".", "jobs"])
 def test_an_archive_writes_nowhere_else(old, new, file, name):
     write_backup(old, file)
@@ -351,6 +365,19 @@ def test_a_link_in_an_archive_is_refused(old, new, file):
         link.type, link.linkname = tarfile.SYMTYPE, "/etc"
         made.addfile(link)
     refused(lambda: restore_backup(new, file), "lake is not a file of a backup")
+
+
+def test_a_file_of_a_time_that_no_disk_knows_is_refused(old, new, file):
+    write_backup(old, file)
+    with tarfile.open(file) as read:
+        first = read.extractfile(MANIFEST).read()
+    with tarfile.open(file, "w:gz") as made:
+        add(made, MANIFEST, first)
+        late = tarfile.TarInfo("lake/late")
+        late.mtime = 1e30
+        made.addfile(late)
+    refused(lambda: restore_backup(new, file), str(file), "damaged, or no backup")
+    assert kept_files(new.var_dir) == {}
 
 
 def test_another_form_names_the_release_that_reads_it(old, new, file):
