@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 from kafka import KafkaConsumer, KafkaProducer
 from kafka.errors import KafkaError
 
+from tidecast.connection.header_names import take_any_name
 from tidecast.connection.reach import diagnose
 from tidecast.connection.security import client_options
 
@@ -56,7 +57,9 @@ def consumer(bootstrap: str, security: Mapping[str, Any] | None = None, **option
     settings = {
         "group_id": None, "enable_auto_commit": False, "auto_offset_reset": "earliest", **_COMMON, **options,
     }  # fmt: skip
-    return connect(KafkaConsumer, bootstrap, security, **settings)
+    client = connect(KafkaConsumer, bootstrap, security, **settings)
+    take_any_name(client)
+    return client
 
 
 def connect(kind: type[C], bootstrap: str, security: Mapping[str, Any] | None, **options: Any) -> C:
