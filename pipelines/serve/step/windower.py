@@ -15,6 +15,7 @@ import msgspec
 from models.forecast.core.gaps import LONGEST_GAP
 from models.forecast.core.series import MAX_STEPS, Accumulator, Partial, SeriesError
 from pipelines.serve.step.keys import window_of
+from pipelines.serve.step.windows import FEWEST
 from tidecast.messages import MetricSample
 
 AGREEING_RECORDS = 10
@@ -98,8 +99,8 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float, now
     clock was set back, and the record follows that one, to half a window.
 
     Returns:
-        The window in progress after the record, and the windows it closed, without those of which less than half was
-        covered.
+        The window in progress after the record, and the newest 2,880 (`FEWEST`) windows it closed, without those of
+        which less than half was covered.
 
     Raises:
         SeriesError: the record spans more than a million windows, its span is not above 0, or a sum is not finite.
@@ -131,10 +132,10 @@ def add_sample(open_window: OpenWindow, sample: MetricSample, step_s: float, now
         raise SeriesError(f"arrival_rps={rate}: with a span of {span} s the sum of a window is no finite number")
     closed: list[Window] = []
     busy_s = open_window.busy_s
-    for start, value in completed:
-        if not math.isnan(value):
-            closed.append(Window(window_of(start, step_s), value, sample.lag_records, busy_s))
-            busy_s = 0.0
+    covered = [(start, value) for start, value in completed if not math.isnan(value)]
+    for start, value in covered[-FEWEST:]:  # a step of the model for each; to take more would keep other jobs waiting
+        closed.append(Window(window_of(start, step_s), value, sample.lag_records, busy_s))
+        busy_s = 0.0
     after = OpenWindow(
         partial.step, partial.weight, partial.total, partial.carried, begin + span, busy_s, step_s, sample.wall_time,
         ahead_s=ahead_s, heard=min(sample.wall_time, now),

@@ -9,6 +9,7 @@ from models.forecast.core.gaps import LONGEST_GAP
 from models.forecast.core.series import SeriesError, resample
 from pipelines.serve.step.keys import window_of
 from pipelines.serve.step.windower import AGREEING_RECORDS, OpenWindow, Window, add_sample
+from pipelines.serve.step.windows import FEWEST
 from tidecast.messages import MetricSample
 
 STEP = 10.0
@@ -40,6 +41,13 @@ def test_a_record_over_several_windows_closes_them_oldest_first():
     assert [(w.window_index, w.rate) for w in closed] == [(0, 6.0), (1, 6.0), (2, 6.0)]
     _, closed, _ = run([second(5.0, 6.0, 30.0), second(35.0, 2.0, 5.0)])
     assert closed[-1][:2] == (3, 4.0)  # half at 6, half at 2
+
+
+def test_of_a_record_over_many_windows_as_many_of_the_newest_are_closed_as_a_model_is_stepped_over():
+    _, closed, _ = run([second(3.0, 5.0, 7.0), second(10.0, 6.0, (FEWEST + 9) * STEP)])
+    assert [w.window_index for w in closed] == [0, *range(10, FEWEST + 10)]
+    _, closed, _ = run([second(0.0, 5.0, 8.0), second(2 * FEWEST * STEP, 6.0, 10.0)])  # missing ones do not count
+    assert [w.window_index for w in closed] == [0, 2 * FEWEST]
 
 
 def test_a_missing_window_is_a_gap_in_the_versions():
