@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
+from configs.contract import jobs_with_contract
 from configs.errors import FinalError
 from tidecast.messages import FUTURE_S
 
@@ -16,7 +18,7 @@ class ClockError(FinalError):
     """Records are ahead, and so many that this computer's clock seems to be behind; none of them may be committed."""
 
 
-def refuse_if_behind(rows: DataFrame, records: DataFrame, now: float) -> None:
+def refuse_if_behind(rows: DataFrame, records: DataFrame, kind: type, now: float, contracts: Path) -> None:
     """Raise where rows would be refused as of the future because this computer's clock is behind.
 
     One job that is ahead has a wrong clock itself, and its rows are refused. Where the newest rows of most keys, two
@@ -27,7 +29,10 @@ def refuse_if_behind(rows: DataFrame, records: DataFrame, now: float) -> None:
     Args:
         rows: as `parse_records` returns them.
         records: from which they were parsed, with Kafka's columns timestamp and timestampType.
+        kind: their class.
         now: epoch seconds by which they were judged.
+        contracts: folder of job contracts. Where rows have their job as key, those of others count for nothing: anybody
+            may make up some, which are ahead for good.
 
     Raises:
         ClockError: the clock seems to be behind.
@@ -36,8 +41,12 @@ def refuse_if_behind(rows: DataFrame, records: DataFrame, now: float) -> None:
     from pyspark.sql import functions as F
 
     newest = rows.groupBy("kafka_key").agg(F.max_by("ahead_s", "kafka_offset").alias("ahead_s"))
-    keys, ahead, most_s = newest.agg(F.count("*"), F.count("ahead_s"), F.max("ahead_s")).collect()[0]
-    if not ahead:
+    counted = F.lit(True) if hasattr(kind, "KEY") else F.col("kafka_key").isin(jobs_with_contract(contracts))
+    their_s = F.when(counted, F.col("ahead_s"))
+    any_ahead, keys, ahead, most_s = newest.agg(
+        F.count("ahead_s"), F.count(F.when(counted, 1)), F.count(their_s), F.max(their_s)
+    ).collect()[0]
+    if not any_ahead:
         return
     stamped = records.where("timestampType = 1").agg(F.max(F.col("timestamp").cast("double"))).collect()[0][0]
     if stamped is not None and stamped > now + FUTURE_S:

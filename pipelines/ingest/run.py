@@ -208,7 +208,7 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     if r.recorded is not None and verdict.read < r.recorded.stored + r.recorded.quarantined:
         return count_kept(r, r.recorded, verdict.read)
     if verdict.refused and not r.is_rerun:
-        refuse_if_behind(rows, records, r.judged_at)
+        refuse_if_behind(rows, records, kind, r.judged_at, settings.contracts_dir)
     if (begun := r.unfinished) is not None:
         bad, origin = select_quarantined(verdict.bad, r.topic, r.partition), replace(begun, quarantined=verdict.refused)
         commit_rows(root, lake.QUARANTINE, bad, origin)  # perhaps no row: all the same the partition is ended

@@ -14,13 +14,16 @@ from tests.fakes.records import NOW, record
 pytestmark = pytest.mark.spark
 SET_BY_SENDER, SET_BY_BROKER = 0, 1
 COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp double, timestampType int"
-BEHIND_S = 600.0
+BEHIND_S, DECADES_S = 600.0, 2.2e9
 
 
 @pytest.fixture
 def taken(spark, tmp_path, monkeypatch):
     """Ingests records of jobs, each with its seconds ahead; returns the counts, and whether there is a quarantine."""
-    settings = load(var=tmp_path)
+    settings = load(var=tmp_path, contracts=tmp_path / "contracts")
+    settings.contracts_dir.mkdir()
+    for job in ("a", "b", "c"):
+        (settings.contracts_dir / f"{job}.yaml").touch()
 
     def take(records, stamped=SET_BY_SENDER, now=NOW):
         rows = [
@@ -50,6 +53,11 @@ def test_where_several_jobs_end_ahead_nothing_is_taken_and_with_a_right_clock_al
     assert "Set this clock (NTP)" in counts["trouble"]
     counts, quarantined = taken(records, now=NOW + BEHIND_S)
     assert (counts["stored"], counts["quarantined"], counts["trouble"], quarantined) == (5, 0, "", False)
+
+
+def test_jobs_without_a_contract_do_not_outvote_one_that_has_one(taken):
+    counts, quarantined = taken([("a", -1.0), ("x", DECADES_S), ("y", DECADES_S)])
+    assert (counts["stored"], counts["quarantined"], counts["trouble"]) == (1, 2, "") and quarantined
 
 
 def test_the_brokers_own_stamps_tell_it_of_a_single_job(taken):
