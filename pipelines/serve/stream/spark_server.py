@@ -11,6 +11,8 @@ from __future__ import annotations
 import logging
 import os
 import threading
+import time
+from collections import deque
 from collections.abc import Callable
 from contextlib import closing, suppress
 from functools import partial
@@ -26,7 +28,7 @@ from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topics
 from pipelines.registry import Registry
 from pipelines.serve.contracted import ContractedJobs
-from pipelines.serve.models.loader import ChampionSource, Loader
+from pipelines.serve.models.loader import AGAIN_S, ChampionSource, Loader
 from pipelines.serve.models.ready import ReadyModel
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.serve.stream.fleet_query import start_query
@@ -117,9 +119,12 @@ def _run_query(
     )  # fmt: skip
     query, clock = start(), jvm_clock(spark)
     _say([f"epoch {claim.epoch}, process {os.getpid()}, {serving.cores} cores"])
+    failed, again_s = list[str](), 0.0
     while not stop.wait(serving.poll_s):
-        while loader.ready:
-            put_in_service(models, loader.ready.popleft(), step_s)
+        if loader.ready and time.monotonic() >= again_s:
+            before, failed = failed, put_ready_in_service(models, loader.ready, step_s)
+            _say([line for line in failed if line not in before])  # once, not every half minute
+            again_s = time.monotonic() + AGAIN_S if failed else 0.0
         if claim.superseded():
             _say([LEAVING])
             break
@@ -159,6 +164,27 @@ def has_come(lock: CheckpointLock, claim: Claim, stop: threading.Event) -> bool:
         if stop.wait(LOOK_S):
             return False
     return True
+
+
+def put_ready_in_service(models: Path, ready: deque[ReadyModel], step_s: float) -> list[str]:
+    """Put models in service that are ready, see `put_in_service`; one that cannot be written waits on in `ready`.
+
+    Unless a later one of its job waits there: that takes its place.
+
+    Returns:
+        Of each that cannot be written which, and why.
+    """
+    failed = []
+    for _ in range(len(ready)):
+        one = ready.popleft()
+        try:
+            put_in_service(models, one, step_s)
+        except OSError as error:  # as of a full disk: what serves goes on
+            why = f"cannot be put in service: {error}; trying again every {AGAIN_S:g} s"
+            failed.append(f"{one.job}: version {one.version} {why}")
+            if one.job not in [other.job for other in tuple(ready)]:
+                ready.append(one)
+    return failed
 
 
 def put_in_service(models: Path, ready: ReadyModel, step_s: float) -> None:

@@ -1,11 +1,13 @@
 """Models on their way to the workers of the streaming query."""
 
+from collections import deque
+
 from models.forecast.baselines.naive import Naive
 from pipelines.serve.models.model_set import pack_model
 from pipelines.serve.models.ready import prepare_model
 from pipelines.serve.step.windows import RecentWindows
 from pipelines.serve.stream.fleet_step import model_files, read_deployment
-from pipelines.serve.stream.spark_server import _kept_models, put_in_service
+from pipelines.serve.stream.spark_server import _kept_models, put_in_service, put_ready_in_service
 from tests.fakes.forecasters import STEP, TASK
 
 
@@ -25,3 +27,17 @@ def test_what_was_served_before_a_restart_is_known_and_a_damaged_file_is_fetched
     (tmp_path / "empty").mkdir()
     model_files(tmp_path, "orders")[0].write_bytes(b"\xc1")
     assert _kept_models(tmp_path) == {"rides": ("7", made.digests)}
+
+
+def test_a_model_that_cannot_be_written_waits_for_room_and_stops_no_other(tmp_path):
+    """Here, as a file lies where the folder of its job is to be."""
+    offered = [("orders", "4"), ("orders", "5"), ("rides", "7")]
+    made, windows = pack_model(Naive(TASK)), RecentWindows(STEP)
+    ready = deque(prepare_model(windows, job, f"{job}-forecaster", version, made) for job, version in offered)
+    (tmp_path / "orders").touch()
+    old, new = put_ready_in_service(tmp_path, ready, STEP)
+    assert old.startswith("orders: version 4 cannot be put in service: ") and "version 5" in new
+    assert [(one.job, one.version) for one in ready] == [("orders", "5")] and model_files(tmp_path, "rides")
+    (tmp_path / "orders").unlink()
+    assert put_ready_in_service(tmp_path, ready, STEP) == [] and not ready
+    assert [read_deployment(file).model_version for file in model_files(tmp_path, "orders")] == ["5"]
