@@ -72,7 +72,8 @@ def step_from(
             try:
                 done = _stepped(scaler, None if state is None else Memory.from_json(state), given, now, batch_s)
             except Exception as error:
-                failure = failure or error
+                if failure is None or given:  # records are rejected for what is wrong with them, not with the memory
+                    failure = error
                 continue
             if failure is None:
                 return done

@@ -81,6 +81,14 @@ def test_records_that_no_step_can_be_made_with_are_rejected_and_end_no_query(cap
     assert f"orders: 2 records are rejected: {why}" in capsys.readouterr().err
 
 
+def test_records_are_rejected_for_what_is_wrong_with_them_where_the_state_is_damaged_too(capsys):
+    scaler = Scaler("orders", CONTRACT, "mpc", "act", granted=JobGrant("shared", 3))
+    done = step_from(scaler, "{", THIN, NOW + 0.2, NOW + 0.1)
+    assert decode(Reject, done.sent[0][2]).reason.startswith("OverflowError: ")
+    told = capsys.readouterr().err
+    assert "orders: its state is begun anew: 2 records are rejected: OverflowError: " in told
+
+
 def test_a_fault_that_is_not_the_states_is_not_hidden():
     class Broken(Scaler):
         def step(self, memory, rows, now, batch_s):
