@@ -2,6 +2,7 @@
 
 import json
 import re
+from contextlib import closing
 
 import pytest
 from confluent_kafka import KafkaException
@@ -9,11 +10,12 @@ from confluent_kafka.admin import AdminClient, ConfigResource, ResourceType
 from typer.testing import CliRunner
 
 from pipelines.cli.app import app
-from pipelines.kafka.broker import read_records
+from pipelines.kafka.broker import Follower, read_records
 from pipelines.kafka.compression import readable
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
 from tests.fakes.waiting import wait_until
+from tests.unit.kafka.test_header_names import NoText
 from tidecast.connection.transport import TOPICS
 
 pytestmark = pytest.mark.integration
@@ -55,6 +57,18 @@ def test_a_topic_that_is_not_there_and_records_that_are_not_acknowledged_are_tol
     with pytest.raises(BrokerError, match="has not acknowledged every record within 0 s"):
         patient.flush(0)
     patient.close()
+
+
+def test_a_record_with_a_header_whose_name_is_no_utf_8_is_read_among_the_others_of_its_batch(empty_topics):
+    publisher = Publisher(empty_topics, linger_ms=500)
+    for n in range(5):
+        name = NoText("n") if n == 2 else "n"
+        publisher.send_bytes("events", b"key", b"%d" % n, partition=0, headers=[(name, b"h")])
+    publisher.close()
+    with closing(Follower(empty_topics, ["events"])) as follower:
+        found = list(follower.read_until(follower.ends()))
+    assert [one.value for one in found] == [b"0", b"1", b"2", b"3", b"4"]
+    assert [[*one.headers] for one in found] == [["n"], ["n"], ["n\ufffd"], ["n"], ["n"]]
 
 
 @pytest.mark.usefixtures("own_var")
