@@ -1,4 +1,4 @@
-"""Records with a header whose name is no UTF-8, as Kafka takes from any client: kafka-python (3.0.12) reads none.
+"""Records with a header whose name is no UTF-8, as Kafka takes from any client: kafka-python 3.0 reads none.
 
 At such a record its `poll` raises, and the one after that never returns. What lies behind it in its batch cannot be
 reached by seeking either, as a batch is read from its beginning.
@@ -22,7 +22,7 @@ def take_any_name(consumer: Any) -> None:
     consumer._fetcher.PartitionRecords = _Records
 
 
-class _Records(Fetcher.PartitionRecords):
+class _Records(Fetcher.PartitionRecords):  # type: ignore[misc]
     """The records of a partition in one answer of the broker."""
 
     def _unpack_records(self, tp: Any, records: Any, *deserializers: Any) -> Iterator[Any]:
@@ -44,7 +44,9 @@ class _Batches:
         return _Batch(batch._buffer) if isinstance(batch, DefaultRecordBatch) else batch
 
 
-class _Batch(DefaultRecordBatch):
+class _Batch(DefaultRecordBatch):  # type: ignore[misc]
+    _buffer: Any
+
     def __next__(self) -> Any:
         try:
             return super().__next__()
