@@ -3,25 +3,15 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any
 
-import numpy as np
 import pandas as pd
 
 from models.forecast.core.series import Series, resample
+from models.policy.core.view import nearest_level
 
 UPPER = 0.9
 """Level under which most of the load should stay; of levels without it the nearest is taken."""
-
-
-def nearest_level(levels: Sequence[float], level: float) -> int:
-    """Return the index of that of a forecast's levels which is nearest to another one; of two the first.
-
-    Raises:
-        ValueError: there is none.
-    """
-    return int(np.abs(np.subtract(levels, level)).argmin())
 
 
 def actual_load(arrivals: pd.DataFrame, step_s: float) -> Series:
@@ -62,7 +52,7 @@ def match_forecasts(forecasts: pd.DataFrame, actual: Series) -> pd.DataFrame:
     columns = ["version", "model", "kind", "time", "ahead", "low", "median", "upper", "high", "level", "actual", "last"]
     rows = []
     for f in forecasts.drop_duplicates(["version", "time"]).itertuples():
-        middle, upper = (nearest_level(f.levels, level) for level in (0.5, UPPER))
+        middle, upper = (nearest_level(tuple(f.levels), level) for level in (0.5, UPPER))
         last = _value(actual, f.time - f.step_s)
         for ahead, q in enumerate(f.quantiles, 1):
             time = f.time + (ahead - 1) * f.step_s

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from models.policy.core.view import nearest_level
 from pipelines.html.plot import Chart, line, marks, ranges, silent, stacked_rows, values
-from pipelines.report.accuracy import UPPER, nearest_level
+from pipelines.report.accuracy import UPPER
 from pipelines.report.measures import RunMeasures, lost_executors
 from pipelines.report.seconds import count_open
 from pipelines.report.time_axis import time_layout
@@ -139,7 +140,7 @@ def forecast_chart(measured: RunMeasures, ahead: int) -> Chart:
     Raises:
         ZoneInfoNotFoundError: the trace's time zone is unknown here.
     """
-    run, levels = measured.run, measured.run.forecasts["levels"].iloc[-1]
+    run, levels = measured.run, tuple(measured.run.forecasts["levels"].iloc[-1])
     low, upper, high = (f"{100 * level:g}" for level in (levels[0], levels[nearest_level(levels, UPPER)], levels[-1]))
 
     def during(steps: pd.DataFrame, column: str, name: str, color: str, **look: Any) -> Chart:

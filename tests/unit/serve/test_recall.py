@@ -60,15 +60,21 @@ def test_a_rebuild_that_was_cut_off_sends_nothing_again(tmp_path, monkeypatch, t
     assert len(topic.records) == len(sent) + 10 and topic.records[: len(sent)] == sent
 
 
-def test_what_no_server_has_issued_is_not_taken_up(tmp_path, monkeypatch):
+def sent_by_a_server(folder, monkeypatch):
+    """The topic of forecasts, which is read from then on, once one has sent those of the whole log, and its newest."""
     topic = Topic()
     monkeypatch.setattr(log_feed, "read_records", topic.read_all)
-    with Store.open(tmp_path / "whole") as store:
+    with Store.open(folder / "whole") as store:
         core = Core(store, STEP, {JOB}, 7, True)
         swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Naive(TASK))))
         core.process(LOG, NOW)
         core.outbox.send(topic)
         newest = core.newest_forecast_window(JOB)
+    return topic, newest
+
+
+def test_what_no_server_has_issued_is_not_taken_up(tmp_path, monkeypatch):
+    topic, newest = sent_by_a_server(tmp_path, monkeypatch)
     (*_, last) = topic.records
     forged = decode(Forecast, last.value)
     for epoch, ahead in ((8, 5), (6, 3), (7, 10**6)):  # nobody's epoch, or a server's with a time beyond every clock
@@ -86,14 +92,7 @@ DEEP = b"\x99\x01\xa1m\x93\xa0\xa0\xa0\x00\x00\xc2\xa0\xc4\x00" + b"\x91" * 200_
 
 @pytest.mark.parametrize("header", [b"\xc1", b"", b"\x98\x00\xa1\xff", pytest.param(DEEP, id="deep"), None])
 def test_a_forecast_with_a_note_that_nobody_can_read_is_left_out(tmp_path, monkeypatch, header):
-    topic = Topic()
-    monkeypatch.setattr(log_feed, "read_records", topic.read_all)
-    with Store.open(tmp_path / "whole") as store:
-        core = Core(store, STEP, {JOB}, 7, True)
-        swap_model(core, prepare_model(core.windows, JOB, "m", "1", pack_model(Naive(TASK))))
-        core.process(LOG, NOW)
-        core.outbox.send(topic)
-        newest = core.newest_forecast_window(JOB)
+    topic, newest = sent_by_a_server(tmp_path, monkeypatch)
     topic.send("forecasts", JOB, topic.records[-1].value, [(RECORD_HEADER, header)], lambda good: None)
     with Store.open(tmp_path / "again") as store:
         core = Core(store, STEP, {JOB}, 7, True)
