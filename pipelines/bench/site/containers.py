@@ -41,6 +41,7 @@ graphroot = "{STORE}/graph"
 runroot = "{STORE}/run"
 """
 REMEDY = "apt-get install podman runc netavark aardvark-dns iptables catatonit debootstrap"
+COMPOSE = Path(sys.executable).with_name("podman-compose")
 AUTHORITIES = Path("/usr/local/share/ca-certificates")
 """Of this computer: who reads its packages through a proxy needs them in a container, too."""
 CHECK_S = 5.0
@@ -79,6 +80,8 @@ def prepare(folder: Path) -> None:
     """
     if missing := [tool for tool in TOOLS if not (shutil.which(tool) or Path("/usr/libexec/podman", tool).exists())]:
         raise SiteError(f"{', '.join(missing)} not found. {REMEDY}")
+    if not COMPOSE.exists():
+        raise SiteError(f"{COMPOSE} not found. pip install -r requirements-site.txt")
     for variable, text in (("CONTAINERS_CONF", CONFIG), ("CONTAINERS_STORAGE_CONF", STORAGE)):
         file = folder / f"{variable.lower()}.conf"
         file.write_text(text)
@@ -141,11 +144,10 @@ class ComposeProject:
 
         Raises:
             subprocess.CalledProcessError: it ended with another status than 0.
-            FileNotFoundError: it is not installed.
         """
         chosen = ["--profile", profile] if profile else []
         command = [
-            str(Path(sys.executable).with_name("podman-compose")), "-p", self.project, "--env-file", str(self._env),
+            str(COMPOSE), "-p", self.project, "--env-file", str(self._env),
             *self._files, *chosen, *arguments,
         ]  # fmt: skip
         subprocess.run(command, check=True, cwd=ROOT)

@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 
 from configs.sections import Kafka
 from configs.settings import ROOT, load
-from pipelines.bench.site import deployment, measure
+from pipelines.bench.site import containers, deployment, measure
 from pipelines.bench.site.deployment import COUNTED, LEARN, MOVED, SEEN, list_lost, list_miscounted
 from pipelines.bench.site.hadoop_configuration import write_configuration
 from pipelines.bench.site.neighbours import read_metrics_table
@@ -60,6 +60,13 @@ def test_what_is_less_than_before_is_lost(after, said):
 def test_a_table_that_is_gone_has_lost_its_rows_and_its_versions():
     said = ["the lake's metrics: 0 rows, 40 before", "the lake's metrics: version None, 3 before"]
     assert list_lost(BEFORE, {**BEFORE, "lake": {}}) == said
+
+
+def test_what_composes_the_containers_is_asked_for_before_an_image_is_made(tmp_path, monkeypatch):
+    monkeypatch.setattr(containers, "TOOLS", ())
+    monkeypatch.setattr(containers, "COMPOSE", tmp_path / "podman-compose")
+    with pytest.raises(SiteError, match=r"podman-compose not found\. pip install -r requirements-site\.txt"):
+        containers.prepare(tmp_path)
 
 
 @pytest.mark.parametrize("code", [COUNTED, LEARN, MOVED, SEEN])
