@@ -3,7 +3,6 @@
 Its contracts change, and the registry never answers.
 """
 
-import contextlib
 import json
 import os
 import signal
@@ -15,7 +14,6 @@ import time
 from contextlib import contextmanager
 from functools import partial
 
-import psutil
 import pytest
 
 from configs.settings import ROOT
@@ -119,13 +117,6 @@ def autoscaler(kafka, var, tmp_path, contracts, registry):
         process.wait()
 
 
-def test_it_ends_quietly_while_its_jvm_still_starts(empty_topics, broker_var, tmp_path, contracts, silent_registry):
-    with autoscaler(empty_topics, broker_var, tmp_path, contracts, silent_registry) as log:
-        wait_until(lambda: "SparkSubmit" in log.children(), "the JVM", every_s=0.2)
-        log.end(signal.SIGTERM)
-        assert "ready" not in log.text()
-
-
 class _Log:
     def __init__(self, process, path):
         self.process, self._path = process, path
@@ -139,13 +130,6 @@ class _Log:
             return words in self.text()
 
         wait_until(found, words, 300, every_s=0.1)  # a session alone takes half a minute on busy cores
-
-    def children(self):
-        lines = []
-        for child in psutil.Process(self.process.pid).children():
-            with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess):  # between fork and look it may end
-                lines += child.cmdline()
-        return " ".join(lines)
 
     def end(self, number):
         """Ask it to end together with its JVM, as a terminal or a service manager does."""
