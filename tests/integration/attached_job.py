@@ -1,6 +1,7 @@
 """A streaming job that is nobody's but the agent tests': counts by key after 3 ms per record, and one `attach` line.
 
-What it is to read again goes to files, `<run folder>/again/<id>`, which are read once `<id>.published` stands there.
+Spark's own allocation starts one executor and keeps it; decisions may ask for two. What it is to read again goes to
+files, `<run folder>/again/<id>`, which are read once `<id>.published` stands there.
 As long as `<run folder>/beside` is there, another query runs in the driver, with an agent of its own.
 """
 
@@ -13,7 +14,7 @@ from pathlib import Path
 from configs.contract import Contract, Executors
 from configs.settings import load
 from pipelines.spark.session import cluster_session
-from tidecast import WALL, attach
+from tidecast import attach
 from tidecast.replay import Replayable, replay_stream
 
 JOB, BESIDE = "attached", "beside"
@@ -22,16 +23,12 @@ JOB, BESIDE = "attached", "beside"
 def main() -> None:
     parser = argparse.ArgumentParser()
     parser.add_argument("--run-dir", type=Path, required=True)
-    parser.add_argument("--mode", default="act")
-    parser.add_argument("--wait-for-clock", action="store_true")
-    parser.add_argument("--executors", type=int, default=1, help="that Spark's own allocation starts and keeps")
-    parser.add_argument("--lost-contact-s", type=float, default=60.0)
     given = parser.parse_args()
     logging.basicConfig(level=logging.WARNING, format="%(asctime)s %(name)s %(levelname)s %(message)s")
     logging.getLogger("tidecast").setLevel(logging.INFO)
     settings = load()
-    many = Executors(min=given.executors, max=given.executors)
-    spark = cluster_session(JOB, settings, Contract(job=JOB, executors=many))
+    contract = Contract(job=JOB, executors=Executors(min=1, max=2))
+    spark = cluster_session(JOB, settings, contract, grows=False)
     source = (
         spark.readStream.format("kafka")
         .option("kafka.bootstrap.servers", settings.kafka.bootstrap)
@@ -67,11 +64,7 @@ def main() -> None:
         )  # fmt: skip
 
     replay = Replayable(start_again, publish=lambda order: (again / f"{order.id}.published").touch())
-    clock = None if given.wait_for_clock else WALL
-    agent = attach(
-        query, job=JOB, mode=given.mode, clock=clock, lost_contact_s=given.lost_contact_s, replay=replay,
-        prefix=settings.kafka.prefix,
-    )  # fmt: skip
+    agent = attach(query, job=JOB, mode="act", replay=replay, prefix=settings.kafka.prefix)
     print("attached", flush=True)
     ended, besides = threading.Event(), []
     signal.signal(signal.SIGTERM, lambda *_: ended.set())

@@ -39,9 +39,6 @@ from tidecast.orders import ReplayOrder
 pytestmark = pytest.mark.integration
 
 RPS = 50
-FOUND = 2
-"""Executors that the application begins with and Spark's own allocation keeps; decisions may ask for others."""
-LOST_S = 12.0
 KINDS = {"metrics": MetricSample, "outcomes": Outcome, "rejects": Reject}
 
 
@@ -55,19 +52,16 @@ class Life:
         self.beside = []
         self.follower, self._unread = Follower(self.kafka, list(KINDS)), collections.deque()
         self.produced, self._ids, self._over = 0, itertools.count(1), threading.Event()
-        self.autoscaler_lives = True
         self.set_mode("observe")  # kept on its topic before the job is there
         self._loader = threading.Thread(target=self._load, daemon=True)
         self._loader.start()
-        argv = [sys.executable, "-m", "tests.integration.attached_job", "--run-dir", str(run_dir), "--mode", "act"]
-        argv += ["--executors", str(FOUND), "--lost-contact-s", str(LOST_S)]
+        argv = [sys.executable, "-m", "tests.integration.attached_job", "--run-dir", str(run_dir)]
         self.job = stack.spawn("attached", argv)
 
     def _load(self):
         while not self._over.wait(0.2):
             now = time.time()
-            if self.autoscaler_lives:
-                self.publisher.send("heartbeats", JOB, Heartbeat(JOB, "autoscaler", now, now, 1.0))
+            self.publisher.send("heartbeats", JOB, Heartbeat(JOB, "autoscaler", now, now, 1.0))
             for _ in range(RPS // 5):
                 key = str(self.produced % 17).encode()
                 self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 3)
@@ -162,9 +156,7 @@ def test_observing_measures_and_touches_nothing(life):
 
 def test_a_scale_up_is_confirmed_by_use(life):
     life.set_mode("act")
-    found = life.interval(lambda m: m.mode == "act", "acting agent")
-    if found.executors != 1:  # Spark's own manager had its way until now
-        assert life.outcome(life.decide(1)).status == "confirmed"
+    life.interval(lambda m: m.mode == "act", "acting agent")
     up = life.outcome(life.decide(2))
     assert (up.status, up.target, up.executors_after) == ("confirmed", 2, 2), up
     assert up.decided_at <= up.applied_at <= up.confirmed_at
@@ -274,14 +266,6 @@ def test_another_query_of_the_driver_has_executors_of_its_own_and_leaves_them(li
     (life.run_dir / BESIDE).unlink()
     life.interval(lambda m: m.executors == 2, "the executor that the other query has left again")
     assert life.outcome(life.decide(1)).status == "confirmed"
-
-
-def test_silence_of_the_autoscaler_hands_back_what_was_found(life):
-    life.autoscaler_lives = False
-    life.interval(lambda m: m.executors >= FOUND, "executors handed back")
-    life.autoscaler_lives = True
-    assert life.outcome(life.decide(1)).status == "confirmed"  # it is obeyed again
-    assert "handed back" in life.job.log.read_text() and "heard again" in life.job.log.read_text()
 
 
 def tracebacks(log, package):

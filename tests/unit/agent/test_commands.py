@@ -279,6 +279,7 @@ def test_silence_hands_back_what_was_found_and_life_takes_over_again(commands, c
     assert job.handed_back
     take(commands, wish(2, "d2"))
     assert job.actuator.calls[-1] == "target 2" and not job.handed_back
+    assert "is heard again after" in caplog.text
 
 
 def test_handing_back_takes_nothing_away(commands):
