@@ -51,7 +51,7 @@ class Life:
         self.publisher, self.said, self.began = Publisher(self.kafka), [], time.time()
         self.beside = []
         self.follower, self._unread = Follower(self.kafka, list(KINDS)), collections.deque()
-        self.produced, self._ids, self._over = 0, itertools.count(1), threading.Event()
+        self.rps, self.produced, self._ids, self._over = RPS, 0, itertools.count(1), threading.Event()
         self.set_mode("observe")  # kept on its topic before the job is there
         self._loader = threading.Thread(target=self._load, daemon=True)
         self._loader.start()
@@ -62,7 +62,7 @@ class Life:
         while not self._over.wait(0.2):
             now = time.time()
             self.publisher.send("heartbeats", JOB, Heartbeat(JOB, "autoscaler", now, now, 1.0))
-            for _ in range(RPS // 5):
+            for _ in range(self.rps // 5):
                 key = str(self.produced % 17).encode()
                 self.publisher.send_bytes("events", key, b"{}", partition=self.produced % 3)
                 self.produced += 1
@@ -199,6 +199,7 @@ def test_live_records_wait_on_their_topic_while_they_are_held_back(life):
     running = life.interval(lambda m: m.pending_executors == 0, "executors as decided").executors
     held = life.decide(running, admission_rps=RPS / 50)
     wait_until(lambda: f"held back to {RPS / 50:.0f}/s by {held}" in life.job.log.read_text(), "held back", every_s=0.1)
+    life.rps = 2 * RPS  # more waits sooner
     since = time.time()  # a batch that is under way was planned before
     batches = [
         life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.time > since, "batch")
@@ -206,6 +207,7 @@ def test_live_records_wait_on_their_topic_while_they_are_held_back(life):
     ]
     assert all(0 < batch.batch_rows < RPS for batch in batches), batches  # unbounded it would take those of two seconds
     life.interval(lambda m: (m.lag_records or 0) > 8 * RPS, "records that wait")
+    life.rps = RPS
     life.decide(running)
     life.until(lambda m: isinstance(m, MetricSample) and m.kind == "batch" and m.batch_rows > 4 * RPS, "larger batch")
     life.interval(lambda m: (m.lag_records or 0) < 8 * RPS, "backlog that is read")
