@@ -63,6 +63,7 @@ def environment(tmp_path):
         "TIDECAST_CONTRACTS": str(tmp_path),
         "TIDECAST_JOB__SERVICE_MS": "1",
         "TIDECAST_JOB__TRIGGER": "1 second",
+        "TIDECAST_JOB__STATE_PARTITIONS": "1",
         "TIDECAST_JOB__MAX_OFFSETS_PER_TRIGGER": "1000",
         "TIDECAST_REPLAY__SPEED": "720",
         "TIDECAST_REPLAY__LIVE_HOURS": "1.5",
