@@ -94,7 +94,7 @@ def jobs(empty_topics):
 
 
 @contextmanager
-def autoscaler(kafka, var, tmp_path, contracts, registry):
+def autoscaler(kafka, var, tmp_path, contracts, registry, policy):
     """The process and its log; it must end by itself when it is asked to, in silence."""
     log = tmp_path / f"autoscale-{time.time_ns()}.log"
     env = {
@@ -102,7 +102,7 @@ def autoscaler(kafka, var, tmp_path, contracts, registry):
         "TIDECAST_MLFLOW__TRACKING_URI": registry, "TIDECAST_VAR": str(var),
         "TIDECAST_AUTOSCALER__TRIGGER": "2 seconds",
     }  # fmt: skip
-    command = [sys.executable, "-m", "pipelines.cli", "autoscale", "--policy", "mpc", "--checkpoint", "checkpoint/a"]
+    command = [sys.executable, "-m", "pipelines.cli", "autoscale", "--policy", policy, "--checkpoint", "checkpoint/a"]
     with log.open("w") as sink:
         process = subprocess.Popen(
             command, env={**env, "PYTHONPATH": os.getcwd()}, cwd=tmp_path, stdout=sink, stderr=sink,
@@ -142,10 +142,10 @@ def test_contracts_change_and_the_next_one_decides_only_once_it_has_ended_and_no
     empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
 ):
     start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry)
-    with start() as first:
+    with start("static") as first:  # which asks no registry: its client takes seconds to import
         first.wait_for("autoscaler: ready\n")
         jobs.send_nobodys()
-        with start() as second:
+        with start("mpc") as second:
             change_contracts(jobs, contracts, first)  # while the other one gets ready
             second.wait_for("ready to take over")
             before, _ = _batches(tmp_path)
@@ -177,14 +177,14 @@ def change_contracts(jobs, contracts, log):
     log.wait_for("rides.yaml")
     broken = time.time() + 2
     wait_until(lambda: jobs.said("rides", broken), "a decision by the last good contract", every_s=0.1)
-    (contracts / "rides.yaml").write_text("job: rides\nexecutors: {min: 2}\n")
+    (contracts / "rides.yaml").write_text("job: rides\nexecutors: {max: 2}\n")
     (contracts / "trips.yaml").write_text("job: trips\n")
     jobs.reporting.add("trips")
-    raised = wait_until(
+    bounded = wait_until(
         lambda: [d for d in jobs.decided("rides", broken) if d["executors"] == 2], "the new bounds", every_s=0.1
     )[0]
-    assert raised["inputs"]["contract_hash"] != first["inputs"]["contract_hash"]
-    log.wait_for(raised["inputs"]["contract_hash"])
+    assert bounded["inputs"]["contract_hash"] != first["inputs"]["contract_hash"]
+    log.wait_for(bounded["inputs"]["contract_hash"])
     log.wait_for("orders: its contract is gone")
     gone = time.time() + 2
     wait_until(lambda: jobs.decided("trips"), "a decision of the newcomer", every_s=0.1)
