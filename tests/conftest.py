@@ -152,20 +152,27 @@ def own_var(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="session")
-def spark(own_var: Path) -> Iterator[SparkSession]:
-    """The session of a DAG task, with Delta and the Kafka connector."""
-    from pipelines.spark.session import local_session
+def forking_python(own_var: Path) -> Iterator[str]:
+    """A Python that forks what Spark starts for operators with state, also for processes that a test starts."""
     from tests.fakes.forked_python import forked_python
 
     with forked_python(own_var) as python:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setenv("PYSPARK_PYTHON", python)
-            patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
-            patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-memory {HEAP} {os.environ['PYSPARK_SUBMIT_ARGS']}")
-            session = local_session("tests", cores=2, delta=True)
-        session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
-        yield session
-        session.stop()
+        yield python
+
+
+@pytest.fixture(scope="session")
+def spark(forking_python: str) -> Iterator[SparkSession]:
+    """The session of a DAG task, with Delta and the Kafka connector."""
+    from pipelines.spark.session import local_session
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("PYSPARK_PYTHON", forking_python)
+        patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
+        patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-memory {HEAP} {os.environ['PYSPARK_SUBMIT_ARGS']}")
+        session = local_session("tests", cores=2, delta=True)
+    session.conf.set("spark.sql.shuffle.partitions", "1")  # a task and a state store less per operator
+    yield session
+    session.stop()
 
 
 @pytest.fixture

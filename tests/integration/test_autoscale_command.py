@@ -94,13 +94,13 @@ def jobs(empty_topics):
 
 
 @contextmanager
-def autoscaler(kafka, var, tmp_path, contracts, registry, policy):
+def autoscaler(kafka, var, tmp_path, contracts, registry, python, policy):
     """The process and its log; it must end by itself when it is asked to, in silence."""
     log = tmp_path / f"autoscale-{time.time_ns()}.log"
     env = {
         **os.environ, "TIDECAST_KAFKA__PREFIX": kafka.prefix, "TIDECAST_CONTRACTS": str(contracts),
         "TIDECAST_MLFLOW__TRACKING_URI": registry, "TIDECAST_VAR": str(var),
-        "TIDECAST_AUTOSCALER__TRIGGER": "2 seconds",
+        "TIDECAST_AUTOSCALER__TRIGGER": "2 seconds", "PYSPARK_PYTHON": python,
     }  # fmt: skip
     command = [sys.executable, "-m", "pipelines.cli", "autoscale", "--policy", policy, "--checkpoint", "checkpoint/a"]
     with log.open("w") as sink:
@@ -139,9 +139,9 @@ class _Log:
 
 
 def test_contracts_change_and_the_next_one_decides_only_once_it_has_ended_and_none_of_them_ends_it(
-    empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs
+    empty_topics, broker_var, tmp_path, contracts, silent_registry, jobs, forking_python
 ):
-    start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry)
+    start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry, forking_python)
     with start("static") as first:  # which asks no registry: its client takes seconds to import
         first.wait_for("autoscaler: ready\n")
         jobs.send_nobodys()

@@ -16,11 +16,11 @@ from tests.fakes.spark_serving import JOBS, TwoJobs, ended, epoch_of
 pytestmark = pytest.mark.spark
 
 
-def test_two_jobs_are_forecast_a_champion_is_swapped_and_a_later_server_goes_on(empty_topics, tmp_path):
+def test_two_jobs_are_forecast_a_champion_is_swapped_and_a_later_server_goes_on(empty_topics, tmp_path, forking_python):
     """The later one begins when a claim has made the first leave: how they wait for each other test_spark_claim has."""
     site = TwoJobs(empty_topics, tmp_path)
     site.say(40)
-    process, log = site.start(1, 2)
+    process, log = site.start(1, 2, PYSPARK_PYTHON=forking_python)
     try:
         first = epoch_of(process, log)
         (made, *_) = site.forecast(epoch=first, version="1")
