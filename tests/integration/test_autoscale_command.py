@@ -143,9 +143,10 @@ def test_contracts_change_and_the_next_one_decides_only_once_it_has_ended_and_no
 ):
     start = partial(autoscaler, empty_topics, broker_var, tmp_path, contracts, silent_registry, forking_python)
     with start("static") as first:  # which asks no registry: its client takes seconds to import
-        first.wait_for("autoscaler: ready\n")
-        jobs.send_nobodys()
+        first.wait_for("rides: contract")  # it has the turn: both start side by side
         with start("mpc") as second:
+            first.wait_for("autoscaler: ready\n")
+            jobs.send_nobodys()
             change_contracts(jobs, contracts, first)  # while the other one gets ready
             second.wait_for("ready to take over")
             before, _ = _batches(tmp_path)
