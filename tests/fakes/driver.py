@@ -76,10 +76,11 @@ def job(name: str = "orders", widest_mode: str = "act", **fields: Any) -> Job:
 
 
 def begin_large(monkeypatch: pytest.MonkeyPatch, records: int) -> None:
-    """Let the first batch of a replay of topics read so many records of each partition; the second one reads as many.
+    """Let the first batch of a replay of topics read so many records of each partition, and at once the second as many.
 
     A shipped one begins with four, and needs a batch with its tasks and its state more until it knows what a record
-    takes.
+    takes; and behind a batch it leaves live records as long as that took.
     """
     for module in ("source", "query"):
         monkeypatch.setattr(f"tidecast.replay.{module}.WORTH", records)
+    monkeypatch.setattr("tidecast.replay.pace.APART_S", 0.0)
