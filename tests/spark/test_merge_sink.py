@@ -149,15 +149,14 @@ def test_a_checkpoint_that_is_older_than_its_table_is_refused_and_one_that_repea
 
     run(0, made)
     shutil.copytree(checkpoint, tmp_path / "copy")
+    forget(0)
     run(1, made)
     forget(1)
-    run(2, made)
-    forget(2)
-    run(3, kept)  # the first one that it writes is a repeat
+    run(2, kept)  # the first one that it writes is a repeat
     before = version(table)
     shutil.rmtree(checkpoint)
     shutil.move(tmp_path / "copy", checkpoint)
-    for number, sink in ((4, kept), (5, None)):
+    for number, sink in ((3, kept), (4, None)):
         with pytest.raises(Exception, match=r"sums has results of later micro-batches than 1: .*older copy.*epoch=1"):
             run(number, sink)
         assert version(table) == before
