@@ -3,6 +3,7 @@
 import json
 import time
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -163,8 +164,8 @@ def _apart(job, topic, monkeypatch):
     """The minutes before, by applications of their own."""
     driver.begin_large(monkeypatch, MINUTES * EACH)  # that it goes on from batch to batch was shown above
     rows, span = job.rows(), {"begin_ms": 0, "end_ms": BEGIN}
-    apart = job.order("apart", apart=2, **span)
-    for order in (job.order("beside"), apart, job.order("other", apart=1, **span)):
+    apart, other = job.order("apart", apart=2, **span), job.order("other", apart=1, **span)
+    for order in (job.order("beside"), apart, other):
         send_order(topic, order)
     monkeypatch.setenv(ORDER, order_key("orders", "apart"))
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"apart": "done"}
@@ -179,8 +180,9 @@ def _apart(job, topic, monkeypatch):
         "apart": "done",
         "other": "run",
     }
+    send_order(topic, replace(other, wanted="cancel", wall_time=time.time()))
     monkeypatch.delenv(ORDER)  # for any order
-    assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"other": "done"}
+    assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"other": "cancelled"}
     assert job.rows() == rows | inside
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {}  # nothing is left
 
