@@ -29,6 +29,8 @@ pytestmark = pytest.mark.integration
 MINUTE, MINUTES, EACH, PARTITIONS = 60_000, 6, 20, 2
 BEGIN, END = 2 * MINUTE, 4 * MINUTE
 """Of the replay: two of six windows."""
+REFUNDS = [("k1", BEGIN + 500), ("k2", 5 * MINUTE)]
+"""On the job's other topic."""
 
 
 def _events():
@@ -38,8 +40,10 @@ def _events():
 
 @pytest.fixture
 def topic(empty_topics, monkeypatch):
-    driver.begin_large(monkeypatch, MINUTES * EACH // PARTITIONS // 2)  # two batches, of half of the records each
+    driver.begin_large(monkeypatch, MINUTES * EACH // 4 // 2 + 1)  # of four partitions: two batches of half the records
     _send(empty_topics, _events())
+    create_topic(empty_topics, "refunds")
+    _send(empty_topics, REFUNDS, "refunds")
     return empty_topics
 
 
@@ -64,11 +68,12 @@ def _plan(left_out=""):
 
 
 class Job:
-    """A live query that merges into a table, and the side of its agent that runs replays."""
+    """A live query that merges what two topics hold into a table, and the side of its agent that runs replays."""
 
-    def __init__(self, spark, kafka, folder, names=("events",)):
+    def __init__(self, spark, kafka, folder):
         self.spark, self.kafka, self.folder = spark, kafka, folder
-        self.topics = tuple(map(kafka.topic, names))
+        self.topics, now = (kafka.topic("events"), kafka.topic("refunds")), time.time() + 1  # all were sent before
+        self.range = find_range(kafka, self.topics, TimeRange(now - 3600, now, 0.0, now))
         self.table = str(folder / "counts")
         self.source = {"kafka.bootstrap.servers": kafka.bootstrap, "kafka.fetch.max.wait.ms": "20"}
         self.job = driver.job(topics=self.topics)
@@ -93,7 +98,7 @@ class Job:
     def replay(self, name, **fields):
         """Order the range again and poll until the replay is over; what was said of it."""
         self.job.outbox.clear()
-        self.job.orders[name] = self.order(name, **fields)
+        self.job.orders = {name: self.order(name, **fields)}
         replays = Replays(self.job, self.again)
         try:
             over = ("done", "failed", "cancelled", "compared")
@@ -103,11 +108,9 @@ class Job:
         return [one for one in self.job.outbox.of(ReplayProgress) if one.id == name]
 
     def order(self, name, **fields):
-        events = self.kafka.topic("events")
-        starts, ends = ({events: dict.fromkeys(map(str, range(PARTITIONS)), at)} for at in (0, MINUTES * EACH // 2))
         return ReplayOrder(
             name, "orders", time.time(), "run", most_rps=1e4, task_s=60.0,
-            **{"starts": starts, "ends": ends, "begin_ms": BEGIN, "end_ms": END, **fields},
+            **{"starts": self.range.starts, "ends": self.range.ends, "begin_ms": BEGIN, "end_ms": END, **fields},
         )  # fmt: skip
 
     def state(self, name):
@@ -121,28 +124,31 @@ class Job:
         return version(self.table)
 
 
-def _truth(events, left_out=""):
-    return Counter((key, at // MINUTE * MINUTE) for key, at in events if key != left_out)
+def _truth(left_out=""):
+    return Counter((key, at // MINUTE * MINUTE) for key, at in [*_events(), *REFUNDS] if key != left_out)
 
 
-def test_a_corrected_plan_counts_ranges_again_beside_live_and_apart_and_readers_see_each_at_once(
+def test_a_corrected_plan_counts_ranges_of_two_topics_again_beside_live_and_apart_and_readers_see_each_at_once(
     one_partition, topic, tmp_path, monkeypatch
 ):
-    """And nothing of a dry run; an application of its own reads what is ordered apart, says so, and ends."""
+    """And nothing of a dry run, or of one topic; an application of its own reads what is ordered apart, and ends."""
     job = Job(one_partition, topic, tmp_path)
     job.live(_plan("k1"), "1")
     before = job.commits()
     job.again.dry_run(job.order(NAME))
-    assert job.rows() == _truth(_events(), "k1") and job.commits() == before
+    assert job.rows() == _truth("k1") and job.commits() == before
     assert not (tmp_path / "counts.backfills" / NAME).exists()
 
+    events, refunds = job.topics
+    said = job.replay("half", starts={events: job.range.starts[events]}, ends={events: job.range.ends[events]})
+    assert said[-1].state == "failed" and f"leaves out {refunds}, without" in said[-1].reason
     said = job.replay("early")
     assert said[-1].state == "failed" and "until that plan is promoted" in said[-1].reason
     assert {one.done for one in said} == {0}  # before anything was read
     said = job.replay("early", then="compare")
     assert said[-1].state == "compared" and said[-1].reason.startswith("2 of 6 windows differ"), said[-1].reason
     assert "worst key k1" in said[-1].reason
-    assert job.rows() == _truth(_events(), "k1")  # another plan than live's is compared, not published
+    assert job.rows() == _truth("k1")  # another plan than live's is compared, not published
 
     more = [("k1", 5 * MINUTE + 500), ("k0", 5 * MINUTE + 600)]
     _send(topic, more)
@@ -152,10 +158,10 @@ def test_a_corrected_plan_counts_ranges_again_beside_live_and_apart_and_readers_
     before = job.commits()
     said = job.replay("early")  # the same replay goes on
     assert said[-1].state == "done", said[-1]
-    inside = {group: n for group, n in _truth(_events()).items() if BEGIN <= group[1] < END}
-    outside = {group: n for group, n in _truth(_events(), "k1").items() if not BEGIN <= group[1] < END}
+    inside = {group: n for group, n in _truth().items() if BEGIN <= group[1] < END}
+    outside = {group: n for group, n in _truth("k1").items() if not BEGIN <= group[1] < END}
     outside["k1", 5 * MINUTE], outside["k0", 5 * MINUTE] = 1, outside["k0", 5 * MINUTE] + 1
-    assert job.rows() == inside | outside
+    assert inside["k1", BEGIN] == 8 and job.rows() == inside | outside
     assert job.commits() == before + 1
     _apart(job, topic, monkeypatch)
 
@@ -169,7 +175,7 @@ def _apart(job, topic, monkeypatch):
         send_order(topic, order)
     monkeypatch.setenv(ORDER, order_key("orders", "apart"))
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"apart": "done"}
-    inside = {group: n for group, n in _truth(_events()).items() if group[1] < BEGIN}
+    inside = {group: n for group, n in _truth().items() if group[1] < BEGIN}
     assert inside.keys() - rows.keys() == {("k1", 0), ("k1", MINUTE)}
     assert job.rows() == rows | inside
     said = newest_progress(topic, "orders")
@@ -185,23 +191,3 @@ def _apart(job, topic, monkeypatch):
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {"other": "cancelled"}
     assert job.rows() == rows | inside
     assert replay_apart("orders", job.again, topic.bootstrap, topic.security, topic.prefix) == {}  # nothing is left
-
-
-def test_a_range_of_two_topics_is_counted_from_both_and_one_of_either_changes_nothing(
-    one_partition, topic, tmp_path, monkeypatch
-):
-    driver.begin_large(monkeypatch, MINUTES * EACH)  # one batch
-    create_topic(topic, "refunds")
-    refunds = [("k1", BEGIN + 500), ("k2", 5 * MINUTE)]
-    _send(topic, refunds, "refunds")
-    job = Job(one_partition, topic, tmp_path, ("events", "refunds"))
-    job.live(_plan("k1"), "2")  # as if a mend had kept the version
-    before, now = job.rows(), time.time()
-    said = job.replay("half")
-    assert said[-1].state == "failed" and f"leaves out {job.topics[1]}, without" in said[-1].reason
-    assert job.rows() == before == _truth([*_events(), *refunds], "k1")
-    found = find_range(topic, job.topics, TimeRange(now - 3600, now, 0.0, now))
-    said = job.replay("whole", starts=found.starts, ends=found.ends)
-    assert said[-1].state == "done", said[-1]
-    inside = {group: n for group, n in _truth([*_events(), *refunds]).items() if BEGIN <= group[1] < END}
-    assert inside["k1", BEGIN] == 8 and job.rows() == before | inside
