@@ -128,7 +128,7 @@ def states(job, name):
 
 @pytest.fixture
 def world(one_partition, empty_topics, tmp_path, monkeypatch):
-    monkeypatch.setattr("tidecast.replay.driver.AGAIN_S", 4.0)  # live goes on meanwhile
+    monkeypatch.setattr("tidecast.replay.driver.AGAIN_S", 1.0)  # nobody polls while live goes on
     with ExitStack() as ends:
         yield World(one_partition, empty_topics, tmp_path, ends)
 

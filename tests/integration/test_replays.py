@@ -19,7 +19,8 @@ PARTITIONS, EACH = 4, 650
 
 
 @pytest.fixture
-def topic(empty_topics):
+def topic(empty_topics, monkeypatch):
+    monkeypatch.setattr("tidecast.replay.pace.APART_S", 0.0)  # there are no live records to be left alone
     publisher = Publisher(empty_topics)
     for n in range(PARTITIONS * EACH):
         publisher.send_bytes("events", None, str(n).encode(), partition=n % PARTITIONS)

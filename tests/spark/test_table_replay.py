@@ -121,6 +121,7 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table_but_windo
     spark, table = one_partition, tmp_path / "of a shop" / "minutes"  # a space is %20 in Spark's log of files
     shops, seen_of_live = spark.createDataFrame([(f"{n}".encode(),) for n in range(3)], "value binary"), set()
     monkeypatch.setattr(staged, "LEAST_ROWS", 60)
+    monkeypatch.setattr("tidecast.replay.pace.APART_S", 0.0)  # its rate alone holds it back
     open_ones, order = (ordered(spark, tables / "delta", 120, end) for end in (420, 360))
     begin, end = order.begin_ms, order.end_ms
     job, told, parts = driver.job(), [], (lambda one: one.done >= 60, lambda one: one.state in ("done", "failed"))
