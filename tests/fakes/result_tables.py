@@ -27,9 +27,9 @@ def told(spark, rows):
     return spark.createDataFrame(pa.table(dict(zip((name for name, _ in fields), arrays, strict=True))))
 
 
-def live(spark, table, *batches, plan="1"):
+def live(spark, table, *batches):
     """A table that a live query wrote in micro-batches, from 0 on; returns the sink."""
-    sink = MergeSink(str(table), ["shop"], plan=plan)
+    sink = MergeSink(str(table), ["shop"])
     for number, rows in enumerate(batches):
         sink(told(spark, rows), number)
     return sink

@@ -280,7 +280,7 @@ def test_a_replay_by_micro_batches_goes_on_where_it_stands_and_another_plan_wait
         with pytest.raises(BackfillError, match="runs plan '2', the live query runs '1': it can be compared only"):
             publish(backfill)
         assert seen(table) == OLD
-        live(spark, table, {("a", 20): 50}, plan="2")  # the first batch of the live query of that plan: a repeat
+        set_properties(spark, str(table), plan="2")  # as the live query of that plan does before its first batch
         assert publish(backfill).committed
     assert seen(table) == NEW
 
