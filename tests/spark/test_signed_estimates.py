@@ -313,17 +313,21 @@ def test_sketches_of_final_results_come_in_append_mode(brief, tmp_path):
         yield windows.distinct("final")
 
     def asked(df):
+        made = []
         for n, frame in enumerate(plans(df)):
-            yield n, frame.window(3000).estimates(q=approx_quantile("x", 0.5), n=approx_distinct("x"))
+            told = frame.window(3000).estimates(q=approx_quantile("x", 0.5), n=approx_distinct("x"))
+            columns = F.col("q.estimate").alias("middle"), F.col("n.estimate").alias("many")
+            made.append(told.select(F.lit(n).alias("plan"), "k", "_window_start", *columns))
+        first, second = made
+        return first.unionByName(second)
 
-    found = Counter()
-    for n, made in asked(brief.readStream.option("maxFilesPerTrigger", 1).schema(schema).json(str(tmp_path / "in"))):
-        run(made, "append", tmp_path / str(n), lambda batch, _, n=n: found.update(result(n, batch)))
-    wanted = Counter()
-    for n, made in asked(brief.read.schema(schema).json(str(tmp_path / "in"))):
-        wanted.update(result(n, made.where("k != 'end'")))
+    found, reader = Counter(), brief.readStream.option("maxFilesPerTrigger", 1).schema(schema)
+    stream = asked(reader.json(str(tmp_path / "in")))
+    run(stream, "append", tmp_path / "checkpoint", lambda batch, _: found.update(result(batch)))
+    table = asked(brief.read.schema(schema).json(str(tmp_path / "in")))
+    wanted = Counter(result(table.where("k != 'end'")))
     assert found == wanted and len(found) == 2 * 3 * 4  # windows of 3 s that 9 s touch
 
 
-def result(n, df):
-    return [(n, row.k, row._window_start, row.q.estimate, round(row.n.estimate)) for row in df.collect()]
+def result(df):
+    return [(row.plan, row.k, row._window_start, row.middle, round(row.many)) for row in df.collect()]
