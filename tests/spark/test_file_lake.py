@@ -27,10 +27,10 @@ FORECAST = (
 )
 
 
-def commit(spark, root, table, rows, columns, partition):
+def commit(spark, root, table, rows, columns, partition, behind):
     frame = spark.createDataFrame(rows, columns).selectExpr("*", f"'{partition}' AS ingest_partition")
     origin = Origin(table, "a", partition, {0: 0}, {0: 1}, 5.0, len(rows), 0)
-    return commit_rows(root, table, frame, origin)
+    return commit_rows(root, table, frame, origin, behind)
 
 
 def metrics(draw, begin, seconds=300):
@@ -50,11 +50,11 @@ def made(spark, tmp_path_factory):
     """Partitions written twice, files merged, a column added later; forecasts issued twice; outcomes."""
     root = tmp_path_factory.mktemp("lake")
     draw = np.random.default_rng(1)
-    for hour, begin in (("1", 0), ("2", 20_000), ("1", 0)):
-        commit(spark, root, "metrics", metrics(draw, begin), METRIC, hour)
+    for hour, begin, behind in (("1", 0, -1), ("2", 20_000, 0), ("1", 0, None)):
+        commit(spark, root, "metrics", metrics(draw, begin), METRIC, hour, behind)
     spark.sql(f"OPTIMIZE delta.`{root}/metrics`")
     wider = [(*row, 0.5) for row in metrics(draw, 40_000, 60)]
-    assert commit(spark, root, "metrics", wider, f"{METRIC}, gc_s double", "3") == 4
+    assert commit(spark, root, "metrics", wider, f"{METRIC}, gc_s double", "3", 2) == 4
     odd = "m\u2028n"  # Delta writes it as it is into its log, as the least and the greatest name
     served = [
         ("a", version, odd, "gru", at * 60.0, at * 60.0 + 1 - again, 60.0, [0.5, 0.9], [[at + 1.0, again], [2.0, 3.0]])
@@ -62,10 +62,10 @@ def made(spark, tmp_path_factory):
         for version in "12"
         for again in (0.0, 0.5)
     ]
-    commit(spark, root, "forecasts", [*served, ("b", *served[-1][1:])], FORECAST, "1")
+    commit(spark, root, "forecasts", [*served, ("b", *served[-1][1:])], FORECAST, "1", -1)
     told = [("ab"[at % 2], float(at), json.dumps({"busy": at / 10}), "{}", ["up"]) for at in range(20)]
     columns = "job string, wall_time double, expected string, observed string, codes array<string>"
-    commit(spark, root, "outcomes", told, columns, "1")
+    commit(spark, root, "outcomes", told, columns, "1", -1)
     return root
 
 
