@@ -9,6 +9,7 @@ from configs.settings import load
 from pipelines.lake import tables as lake
 from pipelines.lake.commit import commit_rows
 from pipelines.lake.folder import lake_folder
+from pipelines.lake.table_files import table_files
 from pipelines.lake.tables import Lake, Origin
 from pipelines.lake.upkeep import maintain
 
@@ -76,6 +77,7 @@ def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, setti
     commit_rows(store.root, "metrics", rows(spark, 1), origin(1), behind=-1)
     before = contents(store)
     assert lake.partition_columns(store.root, "metrics") == ["ingest_partition"]
+    assert table_files(store.root, "metrics") is None, "Spark alone reads it"
     assert maintain(settings) == {"metrics": 1}
     assert (lake.partition_columns(store.root, "metrics"), contents(store)) == ([], before)
     commit_rows(store.root, "metrics", rows(spark, 1, rate=9.0), origin(1))

@@ -44,6 +44,23 @@ def test_a_log_whose_begin_is_gone_is_left_to_spark(lake):
     assert table_files(lake, "metrics") is None
 
 
+@pytest.mark.parametrize(
+    ("action", "said"),
+    [
+        ("protocol", {"minReaderVersion": 3, "readerFeatures": ["deletionVectors"]}),
+        ("metaData", {"partitionColumns": ["job"]}),
+        ("metaData", {"schemaString": json.dumps({"fields": [{"name": "at", "type": "timestamp"}]})}),
+    ],
+)
+def test_a_feature_a_layout_or_a_type_that_is_not_known_is_left_to_spark(lake, action, said):
+    plain = next(one[action] for one in FIRST if action in one)
+    newest = lake / "metrics" / "_delta_log" / f"{3:020}.json"
+    newest.write_text(json.dumps({action: plain}))
+    assert table_files(lake, "metrics") is not None
+    newest.write_text(json.dumps({action: plain | said}))
+    assert table_files(lake, "metrics") is None
+
+
 def test_a_line_of_the_log_ends_where_json_says_so(lake):
     smallest = json.dumps({"minValues": {"job": "a\u2028b\x85c\u2029"}}, ensure_ascii=False)
     added = {"add": {"path": "d", "size": 5, "dataChange": True, "stats": smallest}}
