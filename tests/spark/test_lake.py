@@ -14,6 +14,7 @@ from pipelines.lake.errors import LakeError, LakeOvertakenError
 from pipelines.lake.tables import Lake, Origin
 
 pytestmark = pytest.mark.spark
+BEGUN = "2014-10-22T04"
 
 
 def frame(spark, partition, rows):
@@ -30,6 +31,19 @@ def origin(partition, start, end, **more):
 
 def contents(store, table="metrics"):
     return sorted((r.job, r.time, r.arrival_rps, r.ingest_partition) for r in store.read_table(table).collect())
+
+
+@pytest.fixture(scope="module")
+def begun(spark, tmp_path_factory):
+    """A lake with one ingest's partition, of one row."""
+    root = tmp_path_factory.mktemp("begun")
+    commit_rows(root, "metrics", frame(spark, BEGUN, [("a", 0.0, 4.0, 0)]), origin(BEGUN, 0, 1), behind=-1)
+    return root
+
+
+@pytest.fixture
+def root(begun, tmp_path):
+    return shutil.copytree(begun, tmp_path / "lake")
 
 
 def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, tmp_path):
@@ -63,68 +77,62 @@ def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, t
     assert (lake.job_spans_s(tmp_path), lake.job_span_s(tmp_path, "nobody")) == ({"a": 5400.0, "b": 1800.0}, 0.0)
 
 
-def test_the_log_outlives_kafkas_records_and_partitions_may_have_no_row_or_a_new_column(spark, tmp_path):
+def test_the_log_outlives_kafkas_records_and_partitions_may_have_no_row_or_a_new_column(spark, root):
     """Delta forgets metadata with its log after 30 days by default, and a later re-run would take other offsets."""
-    store = Lake(spark, tmp_path)
-    first = frame(spark, "2014-10-22T04", [("a", 0.0, 4.0, 0)])
-    commit_rows(tmp_path, "metrics", first, origin("2014-10-22T04", 0, 1), behind=-1)
-    commit = (tmp_path / "metrics/_delta_log/00000000000000000000.json").read_text().splitlines()
+    store = Lake(spark, root)
+    commit = (root / "metrics/_delta_log/00000000000000000000.json").read_text().splitlines()
     properties = next(json.loads(line)["metaData"]["configuration"] for line in commit if '"metaData"' in line)
     assert properties == {"delta.logRetentionDuration": "interval 400 days"}
     strange = frame(spark, "2014-10-22T05", [("a", 0.0, 4.0, 0)])
     for behind, said in ((None, r"replaceWhere|REPLACE_WHERE"), (0, "not of .*2014-10-22T04.*=2014-10-22T05")):
         with pytest.raises(Exception, match=said):
-            commit_rows(tmp_path, "metrics", strange, origin("2014-10-22T04", 0, 1), behind)
-    assert contents(store) == [("a", 0.0, 4.0, "2014-10-22T04")]
-    assert lake.newest_version(tmp_path, "metrics") == 0
+            commit_rows(root, "metrics", strange, origin(BEGUN, 0, 1), behind)
+    assert contents(store) == [("a", 0.0, 4.0, BEGUN)]
+    assert lake.newest_version(root, "metrics") == 0
 
     # Of all records refused: Delta would leave out a commit that changes no file, and the same would be taken again.
     none = frame(spark, "2014-10-22T05", [("a", 0.0, 4.0, 0)]).localCheckpoint().where("time > 9")
-    assert commit_rows(tmp_path, "metrics", none, origin("2014-10-22T05", 1, 9), behind=0) == 1
-    assert [o.end for o in lake.commit_origins(tmp_path, "metrics")] == [{0: 9}, {0: 1}]
+    assert commit_rows(root, "metrics", none, origin("2014-10-22T05", 1, 9), behind=0) == 1
+    assert [o.end for o in lake.commit_origins(root, "metrics")] == [{0: 9}, {0: 1}]
 
     wider = frame(spark, "2014-10-22T06", [("a", 1800.0, 4.0, 9)]).selectExpr("*", "7 AS cores")
-    assert commit_rows(tmp_path, "metrics", wider, origin("2014-10-22T06", 9, 10), behind=1) == 2
+    assert commit_rows(root, "metrics", wider, origin("2014-10-22T06", 9, 10), behind=1) == 2
     assert [r.cores for r in store.read_table("metrics").orderBy("time").collect()] == [None, 7]
 
-    spark.sql(f"ALTER TABLE delta.`{tmp_path}/metrics` SET TBLPROPERTIES ('user.note' = 'by hand')")
-    assert lake.newest_version(tmp_path, "metrics") == 3, "a commit of somebody else, without an origin"
-    found = [o.partition for o in lake.commit_origins(tmp_path, "metrics")]
-    assert found == ["2014-10-22T06", "2014-10-22T05", "2014-10-22T04"]
+    spark.sql(f"ALTER TABLE delta.`{root}/metrics` SET TBLPROPERTIES ('user.note' = 'by hand')")
+    assert lake.newest_version(root, "metrics") == 3, "a commit of somebody else, without an origin"
+    found = [o.partition for o in lake.commit_origins(root, "metrics")]
+    assert found == ["2014-10-22T06", "2014-10-22T05", BEGUN]
 
 
 def test_of_ingests_that_looked_up_the_same_offsets_the_first_one_counts_also_if_files_are_merged_meanwhile(
-    spark, tmp_path
+    spark, root
 ):
     """As a task that Airflow took for dead and the next try of it, or two deployments with one lake."""
-    store, hours = Lake(spark, tmp_path), [f"2014-10-22T{hour:02}" for hour in range(4)]
+    store, hours = Lake(spark, root), [f"2014-10-22T{hour:02}" for hour in range(4, 8)]
     rows = [frame(spark, hour, [("a", 3600.0 * at, 4.0, at)]) for at, hour in enumerate(hours)]
-    commit_rows(tmp_path, "metrics", rows[0], origin(hours[0], 0, 1), behind=-1)
-    spark.sql(f"ALTER TABLE delta.`{tmp_path}/metrics` SET TBLPROPERTIES ('user.note' = 'as a merge of files is')")
-    assert commit_rows(tmp_path, "metrics", rows[1], origin(hours[1], 1, 2), behind=0) == 2
+    spark.sql(f"ALTER TABLE delta.`{root}/metrics` SET TBLPROPERTIES ('user.note' = 'as a merge of files is')")
+    assert commit_rows(root, "metrics", rows[1], origin(hours[1], 1, 2), behind=0) == 2
     before = contents(store)
     for late in (1, 2):  # of the same name, and of another
         with pytest.raises(LakeOvertakenError, match=rf"behind version 0, .*{hours[late]}.* Run it again"):
-            commit_rows(tmp_path, "metrics", rows[late], origin(hours[late], 1, 3), behind=0)
-    assert contents(store) == before and lake.newest_version(tmp_path, "metrics") == 2
-    assert commit_rows(tmp_path, "metrics", rows[2], origin(hours[2], 2, 3), behind=2) == 3
+            commit_rows(root, "metrics", rows[late], origin(hours[late], 1, 3), behind=0)
+    assert contents(store) == before and lake.newest_version(root, "metrics") == 2
+    assert commit_rows(root, "metrics", rows[2], origin(hours[2], 2, 3), behind=2) == 3
 
     # Delta forgets the log, and not which turns there were.
-    path = f"delta.`{tmp_path}/metrics`"
+    path = f"delta.`{root}/metrics`"
     spark.sql(f"ALTER TABLE {path} SET TBLPROPERTIES ('delta.checkpointInterval' = '1')")
-    log = tmp_path / "metrics" / "_delta_log"
+    log = root / "metrics" / "_delta_log"
     for old in range(4):
         (log / f"{old:020}.json").unlink()
-    assert lake.commit_origins(tmp_path, "metrics") == []
-    assert commit_rows(tmp_path, "metrics", rows[3], origin(hours[3], 3, 4), behind=-1) == 5
+    assert lake.commit_origins(root, "metrics") == []
+    assert commit_rows(root, "metrics", rows[3], origin(hours[3], 3, 4), behind=-1) == 5
     assert [at for _, at, _, _ in contents(store)] == [0.0, 3600.0, 7200.0, 10_800.0]
 
 
-def test_an_ingest_that_commits_while_another_one_writes_is_the_only_one(spark, tmp_path):
-    root, elsewhere = tmp_path / "lake", tmp_path / "first"
-    kept, taken = origin("2014-10-22T04", 0, 1), origin("2014-10-22T05", 1, 2)
-    commit_rows(root, "metrics", frame(spark, kept.partition, [("a", 0.0, 4.0, 0)]), kept, behind=-1)
-    shutil.copytree(root, elsewhere)
+def test_an_ingest_that_commits_while_another_one_writes_is_the_only_one(spark, root, tmp_path):
+    elsewhere, taken = shutil.copytree(root, tmp_path / "first"), origin("2014-10-22T05", 1, 2)
     first = frame(spark, taken.partition, [("a", 3600.0, 5.0, 1)])
     commit_rows(elsewhere, "metrics", first, taken, behind=0)
     there, here = str(elsewhere / "metrics"), str(root / "metrics")
