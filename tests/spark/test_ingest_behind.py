@@ -6,7 +6,10 @@ import pytest
 
 from configs.settings import load
 from pipelines.ingest import run
+from pipelines.ingest.clock import ClockError, refuse_if_behind
+from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import Range
+from pipelines.ingest.parse import parse_records
 from pipelines.lake import tables as lake
 from pipelines.lake.folder import lake_folder
 from tests.fakes.records import NOW, record
@@ -18,26 +21,47 @@ BEHIND_S, DECADES_S = 600.0, 2.2e9
 
 
 @pytest.fixture
-def taken(spark, tmp_path, monkeypatch):
-    """Ingests records of jobs, each with its seconds ahead; returns the counts, and whether there is a quarantine."""
+def settings(tmp_path):
+    """Three jobs have a contract."""
     settings = load(var=tmp_path, contracts=tmp_path / "contracts")
     settings.contracts_dir.mkdir()
     for job in ("a", "b", "c"):
         (settings.contracts_dir / f"{job}.yaml").touch()
+    return settings
 
-    def take(records, stamped=SET_BY_SENDER, now=NOW):
-        rows = [
-            (job.encode(), record("metrics", job=job, wall_time=NOW + ahead_s), 0, offset, NOW + ahead_s, stamped)
-            for offset, (job, ahead_s) in enumerate(records)
-        ]
-        frame = spark.createDataFrame(rows, COLUMNS)
-        frame = frame.withColumn("timestamp", frame["timestamp"].cast("timestamp"))
-        monkeypatch.setattr(run, "_records", lambda *_: frame)
-        wanted = Range("metrics", "id", "2014-10-22T04", {0: 0}, {0: len(rows)}, now, behind=-1)
+
+def sent(spark, records, stamped=SET_BY_SENDER):
+    """Records of jobs, each with its seconds ahead."""
+    rows = [
+        (job.encode(), record("metrics", job=job, wall_time=NOW + ahead_s), 0, offset, NOW + ahead_s, stamped)
+        for offset, (job, ahead_s) in enumerate(records)
+    ]
+    frame = spark.createDataFrame(rows, COLUMNS)
+    return frame.withColumn("timestamp", frame["timestamp"].cast("timestamp"))
+
+
+@pytest.fixture
+def taken(spark, settings, monkeypatch):
+    """Ingests records; returns the counts, and whether there is a quarantine."""
+
+    def take(records, now=NOW):
+        monkeypatch.setattr(run, "_records", lambda *_: sent(spark, records))
+        wanted = Range("metrics", "id", "2014-10-22T04", {0: 0}, {0: len(records)}, now, behind=-1)
         counts = run.ingest_ranges(spark, settings, [wanted])["metrics"]
         return counts, lake.exists(lake_folder(settings), lake.QUARANTINE)
 
     return take
+
+
+@pytest.fixture
+def looked_at(spark, settings):
+    """Looks whether the clock is behind, as an ingest does that would refuse some of the records."""
+
+    def look(records, stamped=SET_BY_SENDER):
+        kind, frame = KINDS["metrics"], sent(spark, records, stamped)
+        refuse_if_behind(parse_records(frame, kind, NOW), frame, kind, NOW, settings.contracts_dir)
+
+    return look
 
 
 def test_a_job_that_is_ahead_by_itself_is_quarantined_as_it_was(taken):
@@ -55,12 +79,16 @@ def test_where_several_jobs_end_ahead_nothing_is_taken_and_with_a_right_clock_al
     assert (counts["stored"], counts["quarantined"], counts["trouble"], quarantined) == (5, 0, "", False)
 
 
-def test_jobs_without_a_contract_do_not_outvote_one_that_has_one(taken):
-    counts, quarantined = taken([("a", -1.0), ("x", DECADES_S), ("y", DECADES_S)])
-    assert (counts["stored"], counts["quarantined"], counts["trouble"]) == (1, 2, "") and quarantined
+def test_jobs_without_a_contract_do_not_outvote_one_that_has_one(looked_at, settings):
+    records = [("a", -1.0), ("x", DECADES_S), ("y", DECADES_S)]
+    looked_at(records)
+    for job in ("x", "y"):
+        (settings.contracts_dir / f"{job}.yaml").touch()
+    with pytest.raises(ClockError, match=f"2 of 3 jobs are up to {DECADES_S:.0f} s ahead"):
+        looked_at(records)
 
 
-def test_the_brokers_own_stamps_tell_it_of_a_single_job(taken):
-    assert taken([("a", BEHIND_S)])[0]["quarantined"] == 1
-    counts, _ = taken([("a", BEHIND_S)], SET_BY_BROKER)
-    assert counts["stored"] == 0 and "the broker itself stamped records 600 s ahead" in counts["trouble"]
+def test_the_brokers_own_stamps_tell_it_of_a_single_job(looked_at):
+    looked_at([("a", BEHIND_S)])
+    with pytest.raises(ClockError, match="the broker itself stamped records 600 s ahead"):
+        looked_at([("a", BEHIND_S)], SET_BY_BROKER)
