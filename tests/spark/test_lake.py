@@ -12,6 +12,7 @@ from pipelines.lake import tables as lake
 from pipelines.lake.commit import commit_rows
 from pipelines.lake.errors import LakeError, LakeOvertakenError
 from pipelines.lake.tables import Lake, Origin
+from tests.fakes.lake_rows import lake_rows
 
 pytestmark = pytest.mark.spark
 BEGUN = "2014-10-22T04"
@@ -29,8 +30,9 @@ def origin(partition, start, end, **more):
     return Origin("metrics", "a", partition, {0: start}, {0: end}, 5.0, end - start, 0, **more)
 
 
-def contents(store, table="metrics"):
-    return sorted((r.job, r.time, r.arrival_rps, r.ingest_partition) for r in store.read_table(table).collect())
+def contents(root):
+    """By the files that the log names, of which `test_file_lake` says that Spark reads the same."""
+    return sorted((r["job"], r["time"], r["arrival_rps"], r["ingest_partition"]) for r in lake_rows(root, "metrics"))
 
 
 @pytest.fixture(scope="module")
@@ -59,13 +61,13 @@ def test_partitions_are_replaced_one_by_one_and_history_is_read_by_time(spark, t
     late = frame(spark, "2014-10-22T05/2014-10-22T07", [("a", 900.0, 6.0, 3)])
     following = origin("2014-10-22T05/2014-10-22T07", 3, 4, spans={"a": 1800.0})
     assert commit_rows(tmp_path, "metrics", late, following, behind=0) == 1
-    before = contents(store)
+    before = contents(tmp_path)
 
     other = frame(spark, "2014-10-22T04", [("c", 0.0, 1.0, 0)])
     assert commit_rows(tmp_path, "metrics", other, taken) == 2
-    assert contents(store) == [("a", 900.0, 6.0, following.partition), ("c", 0.0, 1.0, taken.partition)]
+    assert contents(tmp_path) == [("a", 900.0, 6.0, following.partition), ("c", 0.0, 1.0, taken.partition)]
     assert commit_rows(tmp_path, "metrics", first, taken) == 3
-    assert contents(store) == before
+    assert contents(tmp_path) == before
     loads, version = store.read_loads(["a", "nobody"], 1800.0)
     assert ({job: list(load.values) for job, load in loads.items()}, version) == ({"a": [14 / 3, 16 / 3]}, 3)
     assert store.read_table("metrics", at=0).count() == 3
@@ -87,7 +89,7 @@ def test_the_log_outlives_kafkas_records_and_partitions_may_have_no_row_or_a_new
     for behind, said in ((None, r"replaceWhere|REPLACE_WHERE"), (0, "not of .*2014-10-22T04.*=2014-10-22T05")):
         with pytest.raises(Exception, match=said):
             commit_rows(root, "metrics", strange, origin(BEGUN, 0, 1), behind)
-    assert contents(store) == [("a", 0.0, 4.0, BEGUN)]
+    assert contents(root) == [("a", 0.0, 4.0, BEGUN)]
     assert lake.newest_version(root, "metrics") == 0
 
     # Of all records refused: Delta would leave out a commit that changes no file, and the same would be taken again.
@@ -113,11 +115,11 @@ def test_of_ingests_that_looked_up_the_same_offsets_the_first_one_counts_also_if
     rows = [frame(spark, hour, [("a", 3600.0 * at, 4.0, at)]) for at, hour in enumerate(hours)]
     spark.sql(f"ALTER TABLE delta.`{root}/metrics` SET TBLPROPERTIES ('user.note' = 'as a merge of files is')")
     assert commit_rows(root, "metrics", rows[1], origin(hours[1], 1, 2), behind=0) == 2
-    before = contents(store)
+    before = contents(root)
     for late in (1, 2):  # of the same name, and of another
         with pytest.raises(LakeOvertakenError, match=rf"behind version 0, .*{hours[late]}.* Run it again"):
             commit_rows(root, "metrics", rows[late], origin(hours[late], 1, 3), behind=0)
-    assert contents(store) == before and lake.newest_version(root, "metrics") == 2
+    assert contents(root) == before and lake.newest_version(root, "metrics") == 2
     assert commit_rows(root, "metrics", rows[2], origin(hours[2], 2, 3), behind=2) == 3
 
     # Delta forgets the log, and not which turns there were.
@@ -128,7 +130,8 @@ def test_of_ingests_that_looked_up_the_same_offsets_the_first_one_counts_also_if
         (log / f"{old:020}.json").unlink()
     assert lake.commit_origins(root, "metrics") == []
     assert commit_rows(root, "metrics", rows[3], origin(hours[3], 3, 4), behind=-1) == 5
-    assert [at for _, at, _, _ in contents(store)] == [0.0, 3600.0, 7200.0, 10_800.0]
+    times = [row.time for row in store.read_table("metrics").orderBy("time").collect()]
+    assert times == [0.0, 3600.0, 7200.0, 10_800.0]
 
 
 def test_an_ingest_that_commits_while_another_one_writes_is_the_only_one(spark, root, tmp_path):
@@ -150,5 +153,5 @@ def test_an_ingest_that_commits_while_another_one_writes_is_the_only_one(spark, 
     slow = second.mapInPandas(overtake, second.schema)
     with pytest.raises(LakeOvertakenError, match="behind version 0"):
         commit_rows(root, "metrics", slow, origin(taken.partition, 1, 3), behind=0)
-    assert contents(Lake(spark, root)) == contents(Lake(spark, elsewhere))
+    assert contents(root) == contents(elsewhere)
     assert [one.end for one in lake.commit_origins(root, "metrics")] == [{0: 2}, {0: 1}]

@@ -12,6 +12,7 @@ from pipelines.lake.folder import lake_folder
 from pipelines.lake.table_files import table_files
 from pipelines.lake.tables import Lake, Origin
 from pipelines.lake.upkeep import maintain
+from tests.fakes.lake_rows import lake_rows
 
 pytestmark = pytest.mark.spark
 HOURS = [f"2014-10-22T{hour:02}" for hour in range(2)]
@@ -35,8 +36,8 @@ def origin(hour):
     return Origin("metrics", "a", HOURS[hour], {0: hour}, {0: hour + 1}, 5.0, 1, 0, {"a": 1800.0})
 
 
-def contents(store):
-    return sorted(map(str, store.read_table("metrics").collect()))
+def contents(root):
+    return sorted(map(str, lake_rows(root, "metrics")))
 
 
 def of_somebody_else(root):
@@ -54,12 +55,12 @@ def test_files_become_one_and_all_else_stays_also_tables_of_somebody_else(spark,
     for hour in range(len(HOURS)):
         commit_rows(store.root, "metrics", rows(spark, hour), origin(hour), behind=hour - 1)
     of_somebody_else(store.root)
-    before, history = contents(store), lake.commit_origins(store.root, "metrics")
+    before, history = contents(store.root), lake.commit_origins(store.root, "metrics")
     span = lake.job_span_s(store.root, "a")
     assert maintain(settings) == {"metrics": 1}
     for name in ("sales", "noted", "listed"):
         assert lake.partition_columns(store.root, name) == ["kind"] and lake.newest_version(store.root, name) == 0
-    assert (contents(store), lake.commit_origins(store.root, "metrics")) == (before, history)
+    assert (contents(store.root), lake.commit_origins(store.root, "metrics")) == (before, history)
     assert (lake.job_span_s(store.root, "a"), lake.job_span_s(store.root, "b")) == (span, 0.0)
     assert store.read_table("metrics", at=0).count() == 1  # who reads an older version goes on reading it
 
@@ -73,13 +74,13 @@ def test_a_lake_of_the_older_form_is_written_to_and_then_taken_over(spark, setti
     rows(spark, 0).write.format("delta").partitionBy("ingest_partition").save(path)
     store = Lake(spark, lake_folder(settings))
     commit_rows(store.root, "metrics", rows(spark, 1), origin(1), behind=-1)
-    before = contents(store)
+    before = sorted(str(row.asDict()) for row in store.read_table("metrics").collect())
     assert lake.partition_columns(store.root, "metrics") == ["ingest_partition"]
     assert table_files(store.root, "metrics") is None, "Spark alone reads it"
     assert maintain(settings) == {"metrics": 1}
-    assert (lake.partition_columns(store.root, "metrics"), contents(store)) == ([], before)
+    assert (lake.partition_columns(store.root, "metrics"), contents(store.root)) == ([], before)
     commit_rows(store.root, "metrics", rows(spark, 1, rate=9.0), origin(1))
-    assert sorted(r.arrival_rps for r in store.read_table("metrics").collect()) == [4.0, 9.0]
+    assert sorted(row["arrival_rps"] for row in lake_rows(store.root, "metrics")) == [4.0, 9.0]
 
 
 def test_an_empty_lake_starts_no_spark(tmp_path):
