@@ -44,7 +44,7 @@ from tidecast.signed import (
 pytestmark = pytest.mark.spark
 SMALL = LogShape(records=2, keys=1, values=3, batches=2, gap_ms=10.0, disorder_ms=30.0, orphaned=0.1)
 LARGER = replace(SMALL, records=6, keys=3)
-"""Of every tenth log: more records meet in its windows, results of several keys in its second stage; no more
+"""Of every twentieth log: more records meet in its windows, results of several keys in its second stage; no more
 micro-batches are run."""
 MANY = ("two_stages", "near", "window_pairs", "difference", "session_totals")
 ONCE = ("all_time", "distinct", "wide", "near_counts", "joined_totals", "pairs", "sliding")
@@ -95,7 +95,7 @@ def test_two_thousand_logs_end_in_the_reference_however_they_come(one_partition,
     logs = {}
     for seed in range(1000):
         rng = np.random.default_rng(seed)
-        logs[seed] = draw_changelog(SMALL if seed % 10 else LARGER, rng)
+        logs[seed] = draw_changelog(SMALL if seed % 20 else LARGER, rng)
         logs[1000 + seed] = recut(reorder(logs[seed], rng), rng)
     log = together(logs)
     write_log(tmp_path, log)
