@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 from decimal import Decimal
 from fractions import Fraction
+from functools import cache
 
 import numpy as np
 import pytest
@@ -215,42 +216,47 @@ REFUSED = {
     "key columns ['x']: the records have": lambda df: signed(df, "at", ["x"]),
     "name each once": lambda df: signed(df, "at", ["shop", "shop"]),
     "under no key and in no window": lambda df: signed(df, "at").aggregate(n=count()),
-    "columns ['y'] of sum are unknown": lambda df: signed(df, "at", ["shop"]).aggregate(s=sum_of("y")),
-    "sum of 'item', string: cast it": lambda df: signed(df, "at", ["shop"]).aggregate(s=sum_of("item")),
-    "results ['shop'] are named as": lambda df: signed(df, "at", ["shop"]).aggregate(shop=count()),
-    "emission 'all'": lambda df: signed(df, "at", ["shop"]).aggregate("all", n=count()),
-    "totals ['lo']: signed sums make": lambda df: signed(df, "at", ["shop"]).totals(lo=min_of("price")),
+    "columns ['y'] of sum are unknown": lambda df: by_shop(df).aggregate(s=sum_of("y")),
+    "sum of 'item', string: cast it": lambda df: by_shop(df).aggregate(s=sum_of("item")),
+    "results ['shop'] are named as": lambda df: by_shop(df).aggregate(shop=count()),
+    "emission 'all'": lambda df: by_shop(df).aggregate("all", n=count()),
+    "totals ['lo']: signed sums make": lambda df: by_shop(df).totals(lo=min_of("price")),
     "slide of a window of 10 ms, 20 ms": lambda df: signed(df, "at").window(10, 20),
     "size of a window, 0 ms": lambda df: signed(df, "at").window(0),
     "size of a window, 1800000.0 ms: give a whole number": lambda df: signed(df, "at").window(HOUR / 2),
     "slide of a window, 5.0 ms: give a whole number": lambda df: signed(df, "at").window(10, 5.0),
-    "gap of a session, 5.0 ms: give a whole number": lambda df: signed(df, "at", ["shop"]).sessions(5.0),
+    "gap of a session, 5.0 ms: give a whole number": lambda df: by_shop(df).sessions(5.0),
     "bound of a join, 5.0 ms: give a whole number": lambda df: joined(df, 5.0),
-    "results over all time": lambda df: signed(df, "at", ["shop"]).distinct().window(10),
+    "results over all time": lambda df: by_shop(df).distinct().window(10),
     "cannot leave their window before": lambda df: signed(df, "at").window(10).window(20),
     "pairs of a join without bound": lambda df: joined(df, None).window(10),
-    "a join by time behind a join": lambda df: joined(df, 1).join(signed(df, "at", ["shop"]).select(), bound_ms=1),
+    "a join by time behind a join": lambda df: joined(df, 1).join(by_shop(df).select(), bound_ms=1),
     "bound of a join, -1 ms": lambda df: joined(df, -1),
-    "are on both sides of a join": lambda df: signed(df, "at", ["shop"]).join(signed(df, "at", ["shop"])),
-    "rekey and window both alike": lambda df: signed(df, "at", ["shop"]).union(signed(df, "at", ["item"])),
-    "differ: select the same": lambda df: signed(df, "at", ["shop"]).union(signed(df, "at", ["shop"]).select("item")),
+    "are on both sides of a join": lambda df: by_shop(df).join(by_shop(df)),
+    "rekey and window both alike": lambda df: by_shop(df).union(signed(df, "at", ["item"])),
+    "differ: select the same": lambda df: by_shop(df).union(by_shop(df).select("item")),
     "columns ['_mult'] are gone": lambda df: signed(df, "at").transform(lambda of: of.drop("_mult")),
     "top(0, 'price')": lambda df: top(0, "price"),
     "quantile_of('price', 0)": lambda df: quantile_of("price", 0),
     "with nine decimals or less": lambda df: quantile_of("price", 0.1234567891),
-    "gap of a session, 0 ms": lambda df: signed(df, "at", ["shop"]).sessions(0),
+    "gap of a session, 0 ms": lambda df: by_shop(df).sessions(0),
     "sessions of records under no key": lambda df: signed(df, "at").sessions(10),
-    "sessions of results over all time": lambda df: signed(df, "at", ["shop"]).distinct().sessions(10),
+    "sessions of results over all time": lambda df: by_shop(df).distinct().sessions(10),
     "sessions of pairs of a join without": lambda df: joined(df, None).sessions(10),
-    "their window before": lambda df: signed(df, "at", ["shop"]).sessions(10).window(10),
+    "their window before": lambda df: by_shop(df).sessions(10).window(10),
     "'stamp' of a session, timestamp": lambda df: signed(
         df.selectExpr("*", "timestamp_millis(at) AS stamp"), "at", ["shop"]
     ).sessions(10),
 }
 
 
+@cache
+def by_shop(df):
+    return signed(df, "at", ["shop"])
+
+
 def joined(df, bound_ms):
-    return signed(df, "at", ["shop"]).join(signed(df, "at", ["shop"]).select(), bound_ms)
+    return by_shop(df).join(by_shop(df).select(), bound_ms)
 
 
 @pytest.mark.parametrize("words", REFUSED)
