@@ -150,7 +150,7 @@ def test_an_ingest_that_commits_while_another_one_writes_is_the_only_one(spark, 
         yield from batches
 
     second = frame(spark, taken.partition, [("a", 3600.0, 5.0, 1), ("a", 5400.0, 6.0, 2)])
-    slow = second.mapInPandas(overtake, second.schema)
+    slow = second.mapInArrow(overtake, second.schema)
     with pytest.raises(LakeOvertakenError, match="behind version 0"):
         commit_rows(root, "metrics", slow, origin(taken.partition, 1, 3), behind=0)
     assert contents(root) == contents(elsewhere)
