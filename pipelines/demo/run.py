@@ -210,9 +210,10 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
         live.replay()
         counts = live.stop()
         screen.note(f"produced {counts['produced']}, counted {counts['counted']}")
+        dags.pause("serve_forecasts")
+        dags.end_runs("serve_forecasts")  # the end of Airflow would wait for it, 8 s
     with screen.stage("live metrics into the lake; a challenger is trained on history and live day, and judged"):
         learned = _learn_from_live_day(settings, dags, registry, screen)
-        dags.pause("serve_forecasts")
     live_s = job_span_s(lake_folder(settings), settings.job.name) - history_s
     return {**learned, "live_ingested_s": live_s, **live.use.facts()}
 

@@ -211,3 +211,12 @@ def test_asset_events_of_a_dag_are_told_as_airflow_has_them(airflow):
 def test_states_of_runs_are_told_by_their_ids(airflow):
     dags, _ = airflow({"GET /dags/d/dagRuns": {"dag_runs": [run("queued"), run("failed", dag_run_id="r0")]}})
     assert dags.run_states("d") == {"r1": "queued", "r0": "failed"}
+
+
+def test_runs_that_go_on_are_ended_and_no_others(airflow):
+    known = [run(state, dag_run_id=f"{state}+1") for state in ("queued", "running", "success", "failed")]
+    ended = [f"PATCH /dags/d/dagRuns/{state}%2B1" for state in ("queued", "running")]
+    dags, fake = airflow({"GET /dags/d/dagRuns": {"dag_runs": known}} | dict.fromkeys(ended, {}))
+    dags.end_runs("d")
+    changed = [call for call in fake.calls if call[0].startswith("PATCH")]
+    assert changed == [(name, {"state": "success"}) for name in ended]
