@@ -25,7 +25,7 @@ from tests.fakes.bad_events import BAD_EVENTS
 from tests.fakes.waiting import wait_until
 from tidecast.messages import Decision, Forecast, MetricSample, Outcome, decode, encode
 
-BROKER_AWAY_S = 8.0
+BROKER_AWAY_S = 5.0
 MENDED_S = 120.0
 FOREIGN = "nobody's model"
 SIGNED = "key_window"
