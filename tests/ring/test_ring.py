@@ -66,6 +66,7 @@ def ring(tmp_path_factory):
         job={"also": ["key_window"], "trigger": "3 seconds", "service_ms": 25, "max_offsets_per_trigger": 1000},
         autoscaler={"trigger": "3 seconds"},
         training={"epochs": 3, "approval_s": 300},
+        retraining={"at_once": 2},  # the second training of two jobs has both cores: nothing else runs by then
     )
     run_dir, began = create_run_dir(settings), time.time()
     screen, person = FaultyScreen(None, settings.job.name), Person(settings.job.name)
