@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -23,11 +24,19 @@ class DemoError(CorrectableError, RuntimeError):
     """A run did not get through (history, training, serving, live load); the message says where and what to look at."""
 
 
-def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen) -> str | None:
+def train_first_champion(
+    settings: Settings, dags: Orchestrator, screen: Screen, meanwhile: Callable[[], object] = bool
+) -> str | None:
     """Publish the history, ingest it by its DAG, and wait for the forecaster that the retrain DAG makes of it.
 
     Both DAGs are unpaused for that and paused again: a full hour of the clock would start them in the middle of the
     live load, on the job's cores. Blocks until their runs have ended (each is given 600 s), usually minutes.
+
+    Args:
+        settings: of a stack that runs.
+        dags: its Airflow.
+        screen: shows the two stages.
+        meanwhile: called once the history is in the lake, before the training is waited for; it blocks that.
 
     Returns:
         Version of the champion (the forecaster that serves) in the registry, as text; None where `replay.history_days`
@@ -52,6 +61,7 @@ def train_first_champion(settings: Settings, dags: Orchestrator, screen: Screen)
             return None
         run_ingest(dags, *history_window(settings))
     with screen.stage("first champion: the retrain DAG, started by the asset event"):
+        meanwhile()
         wait_for_training(settings, dags)
         switch_learning(dags, on=False)
         champion = registry.champion_version(name)

@@ -62,6 +62,18 @@ class LiveReplay:
     _started: list[Process] = field(default_factory=list)
     use: ComputerUse = field(default_factory=ComputerUse)
     _correction: Correction | None = None
+    _autoscaler: Process | None = None
+
+    def start_autoscaler(self) -> Process:
+        """Start the autoscaler, unless this was done, without waiting for it; until there is load it decides nothing.
+
+        Raises:
+            AbandonedError, ProcessError, OSError: as `start`.
+        """
+        if self._autoscaler is None:
+            checkpoint = str(self.run_dir / "autoscaler")
+            self._autoscaler = self._spawn("autoscaler", "tidecast", "autoscale", "--checkpoint", checkpoint)
+        return self._autoscaler
 
     def start(self) -> None:
         """Start the autoscaler, the managed job and `job.also`, and warm them up; returns when the first two are ready.
@@ -78,8 +90,7 @@ class LiveReplay:
             OSError: a log or a file of the run cannot be read or written.
         """
         name, folder = self.settings.job.name, str(self.run_dir)
-        checkpoint = str(self.run_dir / "autoscaler")
-        autoscaler = self._spawn("autoscaler", "tidecast", "autoscale", "--checkpoint", checkpoint)
+        autoscaler = self.start_autoscaler()
         job = self._spawn(name, f"pipelines.jobs.{name}", "--run-dir", folder)
         for other in self.settings.job.also:
             self._spawn(other, f"pipelines.jobs.{other}", "--run-dir", folder)

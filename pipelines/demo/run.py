@@ -194,11 +194,11 @@ def run_stages(stack: Stack, run_dir: Path, screen: Screen, began: float) -> dic
         OSError, ValueError: a file of the run or the lake's log cannot be read or written.
     """
     settings, dags, registry = stack.settings, Orchestrator(stack.settings), Registry(stack.settings)
-    versions = {"champion": train_first_champion(settings, dags, screen) or "none"}
+    live = LiveReplay(stack, settings, run_dir, screen, began)
+    versions = {"champion": train_first_champion(settings, dags, screen, live.start_autoscaler) or "none"}
     if settings.autoscaler.policy in LEARNED:
         versions["agent"] = train_first_agent(settings, dags, screen) or "none"
     history_s = job_span_s(lake_folder(settings), settings.job.name)
-    live = LiveReplay(stack, settings, run_dir, screen, began)
     with screen.stage("start serving DAG, managed job and autoscaler"):
         write_run_json(settings, run_dir, began, versions)
         with closing(Follower(settings.kafka, ["forecasts"])) as forecasts:

@@ -70,6 +70,19 @@ def test_no_hour_of_the_clock_starts_an_ingest_or_a_training_in_the_live_load(mo
     assert airflow.unpaused == {"ingest_metrics": False, "retrain_forecaster": False}
 
 
+@pytest.mark.parametrize(("rows", "order"), [(0, []), (5, ["ingested", "begun", "trained"])])
+def test_what_starts_for_long_does_so_beside_the_first_training(monkeypatch, tmp_path, rows, order):
+    """Not beside the ingest, whose newest record of metrics an autoscaler begins with."""
+    seen = []
+    known = SimpleNamespace(champion_version=lambda job: "1", model_name=str)
+    monkeypatch.setattr(champion, "Registry", lambda settings: known)
+    monkeypatch.setattr(champion, "publish_history", lambda settings: rows)
+    monkeypatch.setattr(champion, "run_ingest", lambda dags, start, end: seen.append("ingested"))
+    monkeypatch.setattr(champion, "wait_for_training", lambda settings, dags: seen.append("trained"))
+    champion.train_first_champion(load(var=tmp_path), Trained(), Screen(), lambda: seen.append("begun"))
+    assert seen == order
+
+
 def test_what_was_measured_live_is_learned_by_dags_that_are_switched_on(monkeypatch):
     airflow, known, done = Trained(), SimpleNamespace(read_verdict=lambda job: None), []
     for dag in champion.LEARNING:

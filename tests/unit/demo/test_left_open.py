@@ -73,3 +73,15 @@ def test_a_forecast_that_does_not_come_names_the_log_of_what_serves(monkeypatch,
     monkeypatch.setattr(live, "PATIENCE_S", -1.0)
     with pytest.raises(DemoError, match=f"Serving says why in {tmp_path / 'serving.log'}"):
         wait_for_forecast(silent, tmp_path / "serving.log")
+
+
+def test_an_autoscaler_that_was_started_beforehand_is_the_one_that_is_started(tmp_path):
+    spawned = []
+
+    def spawn(name, argv, env):
+        spawned.append(name)
+        return SimpleNamespace(name=name)
+
+    replay = LiveReplay(SimpleNamespace(spawn=spawn), load(var=tmp_path), tmp_path, screen=None)
+    assert replay.start_autoscaler() is replay.start_autoscaler()
+    assert spawned == ["autoscaler"]
