@@ -104,15 +104,20 @@ def load_run(folder: Path) -> RecordedRun:
         decisions=decisions[decisions["wall_time"].between(start, end)],
         outcomes=outcomes, rejects=rejects, produced=_produced(folder / "produced.npz", start), truth=truth,
         counts=json_object(folder / "counts.json"), batches=batches, tasks=tasks,
-        executors=executors.sort_values("added", ignore_index=True), rehearsal=_rehearsal(folder, job),
+        executors=executors.sort_values("added", ignore_index=True), rehearsal=_rehearsal(folder, job, start),
         backfill=read_backfill(folder),
     )  # fmt: skip
 
 
-def _rehearsal(folder: Path, job: str) -> Rehearsal | None:
-    """The oldest that the autoscaler was given: a champion that was trained in the run brings one of its own."""
-    given = sorted((folder / "autoscaler.rehearsals" / job).glob("*"), key=lambda version: version.stat().st_mtime)
-    return read_rehearsal(given[0]) if given else None
+def _rehearsal(folder: Path, job: str, start: float) -> Rehearsal | None:
+    """The one that the autoscaler had at the start of the load, else the first that it was given.
+
+    It may have had that of an earlier champion before; one that was trained in the run brings one of its own.
+    """
+    times = {version: version.stat().st_mtime for version in (folder / "autoscaler.rehearsals" / job).glob("*")}
+    given = sorted(times, key=times.__getitem__)
+    had = [version for version in given if times[version] <= start]
+    return read_rehearsal((had[-1:] or given)[0]) if given else None
 
 
 def _messages(folder: Path, topic: str, job: str) -> pd.DataFrame:
