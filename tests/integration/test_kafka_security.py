@@ -27,7 +27,7 @@ from tidecast.messages import MetricSample, decode
 
 pytestmark = [pytest.mark.integration, pytest.mark.spark]
 
-IMPATIENT_MS = 1000
+IMPATIENT_MS = 300
 WRONG = {
     "password": ({"sasl_plain_password": "guessed"}, "sasl_plain_password"),
     "CA": ({"ssl_cafile": "/etc/ssl/certs/ca-certificates.crt"}, "certificate is not accepted"),
