@@ -1,5 +1,6 @@
 """Imports Airflow, then runs scripts beside this file, each in a fork of its own, as Airflow runs parsing and tasks."""
 
+import gc
 import importlib
 import json
 import os
@@ -9,6 +10,7 @@ import traceback
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import airflow.dag_processing.dagbag
 import airflow.sdk
@@ -50,6 +52,12 @@ def make_database() -> None:
     synchronize_log_template()
 
 
+def make_api() -> object:
+    """Airflow's API for tasks, of which each fork that runs a DAG would put all versions together: seconds."""
+    supervisor: Any = importlib.import_module("airflow.sdk.execution_time.supervisor")
+    return supervisor.in_process_api_server().app  # which keeps it
+
+
 def run(script: str, arguments: list[str], more: dict[str, str]) -> None:
     """Run a script as the main one, with more environment variables."""
     os.environ.update(more)
@@ -58,6 +66,7 @@ def run(script: str, arguments: list[str], more: dict[str, str]) -> None:
 
 
 if __name__ == "__main__":
+    gc.disable()  # no fork lives for long, and each look for garbage goes through, and copies, all that is imported
     leave_unsynced()
     import_all_models()
     in_fork(make_database, "Airflow's database")
@@ -65,4 +74,5 @@ if __name__ == "__main__":
         if script not in UNUSED:
             for module in USED:
                 importlib.import_module(module)
+            make_api()
         in_fork(partial(run, script, arguments, more), f"{script} {arguments}")
