@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
+from unittest.mock import patch
 
 from airflow.models.dagrun import DagRun
 from airflow.sdk.exceptions import AirflowSkipException
@@ -30,7 +31,7 @@ def came(task: str, params: dict[str, Any]) -> list[Any]:
 
 def a_morning() -> dict[str, Any]:
     """How the tasks of a run end, under which names Airflow shows the mapped one, and which runs it has started."""
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, patch("time.sleep"):  # it pauses for a second after each task that is skipped
         use_bundle(folder, "plan_placement")
         run = DAG.test()
     ends: dict[str, list[str]] = {}
