@@ -1,6 +1,7 @@
 """The commands of a person beside a stack that is up: each finds it by the `var` folder alone, and ends quietly."""
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -37,6 +38,14 @@ def command(log, var, *arguments, **more):
         process.wait()
 
 
+@pytest.fixture
+def mlflow_store(broker, broker_var, schema):
+    """The stack's embedded MLflow store is there: two servers would make it, which takes seconds."""
+    (broker_var / "mlflow").mkdir(exist_ok=True)
+    shutil.copy(schema, broker_var / "mlflow")
+
+
+@pytest.mark.usefixtures("mlflow_store")
 def test_a_server_finds_the_stack_that_runs_and_ends_quietly(empty_topics, broker_var, tmp_path):
     signs = {"serve": "serving: epoch", "serve fast": "serving fast: epoch"}  # autoscale has a file of its own
     apart = {"serve fast": {"TIDECAST_KAFKA__PREFIX": empty_topics.prefix}}  # else the later one ends the other
