@@ -20,7 +20,7 @@ from pipelines.registry import AgentRegistry, RegistryError
 from pipelines.registry.artifacts import UnreadableError, read_forecaster
 from pipelines.registry.store import ModelStore
 from pipelines.train.forecaster.challenge import loss_ratio_bounds, train_challenger
-from pipelines.train.forecaster.served import let_one_serve
+from pipelines.train.forecaster.served import let_one_serve, reinstate
 from pipelines.train.promotion import load_champion
 from tests.fakes.forecasters import STEP, TASK, series
 
@@ -225,6 +225,23 @@ def test_a_champion_that_only_this_training_cannot_read_serves_on_where_its_fore
     again, moved[:] = LakeSeries(load, 1, pd.DataFrame([{**one, "wall_time": 99.0}])), []
     let_one_serve(registry, registry.started, "orders", TASK, again)
     assert moved == [("orders", "2", "1")], "an earlier model had that number"
+
+
+@pytest.mark.parametrize(
+    ("task", "serves"),
+    [
+        (TASK, "1"), (Task(1800.0, 3, TASK.levels), None), (Task(STEP, 6, TASK.levels), None),
+        (Task(STEP, 3, (0.5, 0.9)), None),
+    ],
+)  # fmt: skip
+def test_where_the_champion_is_deleted_what_served_before_serves_again_only_for_the_same_task(task, serves):
+    registry, moved = Registry(), []
+    registry.champion_version, registry.alias_version = lambda job: None, lambda job, alias: "1"
+    registry.versions = lambda job: [SimpleNamespace(version="1", tags={})]
+    registry.load = lambda job, version=None: Naive(task)
+    registry.succeed = lambda *asked: moved.append(asked) or True
+    assert reinstate(registry, "orders", TASK) == serves
+    assert moved == ([("orders", "1", None)] if serves else [])
 
 
 def test_what_this_training_cannot_read_and_serves_gives_way_to_none_that_was_not_compared_with_it():
