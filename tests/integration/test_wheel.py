@@ -17,6 +17,8 @@ from configs.settings import ROOT
 from pipelines.kafka.broker import Follower
 from pipelines.kafka.publisher import Publisher
 from pipelines.spark import jars, java
+from pipelines.spark.options import LOCAL_JAVA
+from pipelines.spark.own_pyspark import LAUNCHER_JAVA
 from tidecast.messages import MetricSample, decode
 
 pytestmark = pytest.mark.integration
@@ -122,8 +124,9 @@ def test_a_job_of_its_own_is_observed(wheel, stranger, broker, empty_topics, tmp
     argv = [stranger, script, broker.bootstrap, topic, connector, tmp_path / "checkpoint"]
     env = {name: value for name, value in os.environ.items() if not name.startswith(("TIDECAST_", "PYTHON"))}
     env |= {"PYSPARK_PYTHON": str(stranger), "PYSPARK_DRIVER_PYTHON": str(stranger), "SPARK_LOCAL_IP": "127.0.0.1"}
-    # C1 alone starts in half the time.
-    env["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options -XX:TieredStopAtLevel=1 {env['PYSPARK_SUBMIT_ARGS']}"
+    # As ours have it: by default it starts in twice the time, and collects garbage beside that.
+    env["PYSPARK_SUBMIT_ARGS"] = f"--driver-java-options '{LOCAL_JAVA}' {env['PYSPARK_SUBMIT_ARGS']}"
+    env["SPARK_LAUNCHER_OPTS"] = LAUNCHER_JAVA
     publisher, follower = Publisher(empty_topics), Follower(broker, ["metrics"])
     with log.open("w") as out:
         told = {"env": env | {"JAVA_HOME": str(java.find_java().home)}, "cwd": tmp_path, "start_new_session": True}
