@@ -1,4 +1,5 @@
 import json
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
@@ -6,6 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from configs.errors import SettingsError
+from pipelines.backtest.value_map import compute
 from pipelines.cli.app import app
 
 ASKED = ["--policies", "hpa,reactive,mpc", "--seeds", "1", "--knobs", "4", "--processes", "1"]
@@ -63,8 +65,9 @@ def test_two_loads_of_one_name_are_refused_before_anything_is_computed(tmp_path)
         CliRunner().invoke(app, ["backtest", "map", *loads, *ASKED], catch_exceptions=False)
 
 
-def test_a_map_that_is_resumed_keeps_its_lead_times_and_refuses_another_map(run):
-    """Marked figures show that they were taken, not computed anew."""
+def test_a_map_that_is_resumed_keeps_its_lead_times_and_refuses_another_map(run, monkeypatch):
+    """Marked figures show that they were taken, not computed anew; `run` has had a process for what it computed."""
+    monkeypatch.setattr(compute, "worker_pool", lambda processes, _: ThreadPoolExecutor(processes))
     _, data, _, asked = run
     file = Path(asked[asked.index("--json") + 1])
     written = json.loads(file.read_text())
