@@ -206,6 +206,7 @@ def test_a_champion_of_another_horizon_serves_on_and_is_not_compared():
     registry = Registry()
     registry.load = lambda job, version=None: Naive(Task(STEP, 6, (0.5,)))
     assert outcome(registry).endswith("The champion forecasts 6 steps of 3600 s at (0.5,): not comparable.")
+    assert registry.started.told["champion"] == "1" and "champion.pinball" not in registry.started.measured
     assert registry.registered == ["challenger"]
 
 
