@@ -11,7 +11,7 @@ from kafka import KafkaAdminClient, TopicPartition
 from configs.contract import Contract
 from configs.settings import load
 from models.policy.live.memory import fresh
-from models.policy.live.recomputed import parse_contracts, recompute_decision
+from models.policy.live.recomputed import recompute_decision
 from pipelines.ingest import run
 from pipelines.ingest.columns import KINDS
 from pipelines.ingest.offsets import OffsetsError
@@ -28,7 +28,7 @@ from tests.fakes.lake_rows import lake_rows
 from tests.fakes.records import NOW, bad_records, record
 from tests.fakes.topics import delete_topics
 from tests.unit.policy.test_processor import metric, row
-from tidecast.messages import ContractText, encode
+from tidecast.messages import encode
 
 KINDS_OF_BAD = ("cut off", "NaN", "negative scale", "far future", "unknown schema")  # test_gate has all of them
 JOB = "word_count"
@@ -40,10 +40,10 @@ def settings(empty_topics, tmp_path):
     return load(var=tmp_path, kafka=empty_topics.model_dump())
 
 
-def publish(settings, topic, values, key=JOB):
+def publish(settings, topic, values):
     publisher = Publisher(settings.kafka, linger_ms=5)
     for value in values:
-        publisher.send_bytes(topic, key.encode(), value)
+        publisher.send_bytes(topic, JOB.encode(), value)
     publisher.close()
 
 
@@ -75,10 +75,8 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
     bad = {topic: [bad_records(topic)[name][0] for name in KINDS_OF_BAD] for topic in good}
     for topic, (first, *others) in good.items():
         publish(settings, topic, [first, *bad[topic], *others])
-    text = encode(ContractText(JOB, NOW - 5, NOW - 5, 1.0, contract.hash, contract.text))
-    publish(settings, "contracts", [text, text], contract.hash)  # after a restart it is told again
 
-    counts = ingest(spark, settings, "2014-10-22T04", *good, "contracts")
+    counts = ingest(spark, settings, "2014-10-22T04", *good)
     before = contents(settings)
     for topic in good:
         read, stored = len(good[topic] + bad[topic]), len(good[topic])
@@ -89,9 +87,9 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
         assert all(r["reasons"] for r in rows)
     assert [r["event_hour"] for r in before["metrics"]] == ["2014-10-22T04", "2014-10-22T03", "2014-10-22T04"]
 
-    contracts = parse_contracts(before["contracts"])
     (found,) = before["decisions"]
     logged = {**found, "inputs": json.loads(found["inputs"])}
+    contracts = {contract.hash: contract}  # as the lake has them test_same_figures reads
     assert recompute_decision(logged, contracts) == (decision.executors, decision.reason, decision.codes)
     with pytest.raises(LookupError, match=contract.hash):
         recompute_decision(logged, {})
