@@ -19,6 +19,8 @@ from airflow.models import import_all_models
 
 from tests.fakes.unsynced import leave_unsynced
 
+PARSED = ("airflow.providers.standard.operators.hitl", "airflow.providers.standard.operators.trigger_dagrun")
+"""What files of DAGs import of Airflow beside `airflow.sdk`, nearly each of the scripts."""
 UNUSED = ("look.py", "console.py")
 """Scripts that look at what is imported; they come first."""
 USED = ("pipelines.backfill.dag", "pipelines.ingest", "pipelines.train.agent.run", "pipelines.train.forecaster.run")
@@ -52,6 +54,12 @@ def make_database() -> None:
     synchronize_log_template()
 
 
+def make_decorators() -> object:
+    """`@task`: by whoever asks for it first all of Airflow's providers are looked through."""
+    sdk: Any = importlib.import_module("airflow.sdk")
+    return sdk.task.python  # which is kept, too
+
+
 def make_api() -> object:
     """Airflow's API for tasks, of which each fork that runs a DAG would put all versions together: seconds."""
     supervisor: Any = importlib.import_module("airflow.sdk.execution_time.supervisor")
@@ -69,6 +77,9 @@ if __name__ == "__main__":
     gc.disable()  # no fork lives for long, and each look for garbage goes through, and copies, all that is imported
     leave_unsynced()
     import_all_models()
+    for module in PARSED:
+        importlib.import_module(module)
+    make_decorators()
     in_fork(make_database, "Airflow's database")
     for script, arguments, more in json.loads(sys.argv[1]):
         if script not in UNUSED:
