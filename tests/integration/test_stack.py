@@ -20,6 +20,7 @@ from pipelines.spark import class_archive, java
 from pipelines.stack import processes, state
 from pipelines.stack.context import StackError
 from pipelines.stack.ports import PortError
+from pipelines.stack.services import spark
 from pipelines.stack.services.kafka import broker_jars
 from pipelines.stack.stack import Stack
 from pipelines.stack.state import end_recorded_stack
@@ -54,6 +55,14 @@ else:
     print(stack.id, *(p.pid for p in stack.processes.values()), flush=True)
     time.sleep(300)
 """
+
+
+SPARK_CLASS = f"""#!/bin/sh
+case "$1" in *.Master) exec {sys.executable} -m http.server --bind "$3" "$5";; esac
+echo "not understood: $*"
+exit 1
+"""
+"""In place of Spark's script: its master is a server, and its worker ends at once, as with a wrong option."""
 
 
 def survivors(stack_id: str, sessions: list[int]) -> list[psutil.Process]:
@@ -140,12 +149,17 @@ def test_detached_stack_outlives_its_owner_until_down(tmp_path):
     assert end_recorded_stack(tmp_path) == []
 
 
-def test_failing_part_is_named_with_its_last_log_lines(tmp_path):
+def test_failing_part_is_named_with_its_last_log_lines(tmp_path, monkeypatch):
+    program = tmp_path / "home" / "bin" / "spark-class"
+    program.parent.mkdir(parents=True)
+    program.write_text(SPARK_CLASS)
+    program.chmod(0o755)
+    monkeypatch.setattr(spark, "spark_home", lambda: str(tmp_path / "home"))
     settings = load(var=tmp_path, spark={"worker_memory": "plenty"})
     stack = Stack(settings, {"spark"})
     with (
         pytest.raises(
-            StackError, match=r"spark-worker ended with exit status 1(.|\n)*spark-worker\.log(.|\n)*--memory MEM"
+            StackError, match=r"spark-worker ended with exit status 1(.|\n)*spark-worker\.log(.|\n)*--memory plenty"
         ),
         stack,
     ):
