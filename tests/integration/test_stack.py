@@ -41,7 +41,9 @@ OWNER = f"""
 import sys, time
 from pathlib import Path
 from configs.settings import load
+from pipelines.stack.services import kafka
 from pipelines.stack.stack import Stack
+kafka.java_command = lambda binary: [sys.argv[4]]
 stack = Stack(load(var=Path(sys.argv[1])), sys.argv[2].split())
 stack.start()
 if sys.argv[3] == "detach":
@@ -57,6 +59,10 @@ else:
 """
 
 
+JAVA = f"""#!/bin/sh
+case "$1" in *.Kafka) exec {sys.executable} -m http.server --bind 127.0.0.1 "${{TIDECAST_KAFKA__BOOTSTRAP##*:}}";; esac
+"""
+"""In place of a broker's Java: a server, after an end at once where its data are to be formatted."""
 SPARK_CLASS = f"""#!/bin/sh
 case "$1" in *.Master) exec {sys.executable} -m http.server --bind "$3" "$5";; esac
 echo "not understood: $*"
@@ -135,7 +141,11 @@ def test_killed_owner_leaves_nothing(tmp_path):
 
 
 def test_detached_stack_outlives_its_owner_until_down(tmp_path):
-    subprocess.run([sys.executable, "-c", OWNER, str(tmp_path), "broker", "detach"], check=True, timeout=2 * PATIENCE_S)
+    program = tmp_path / "java"
+    program.write_text(JAVA)
+    program.chmod(0o755)
+    command = [sys.executable, "-c", OWNER, str(tmp_path), "broker", "detach", str(program)]
+    subprocess.run(command, check=True, timeout=2 * PATIENCE_S)
     found = state.running(tmp_path)
     assert found is not None
     sessions = [pid for pid, _ in found.processes.values()]
