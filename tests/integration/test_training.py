@@ -44,7 +44,7 @@ TRANSFER = TransferPlan(24, 32, pretraining=150, adapting=10, tuning=10, target_
 
 
 def test_what_was_served_is_scored_against_what_came(registry):
-    put(registry, "served", Naive(TASK))
+    put_naive(registry, "served")
     now = time.time()
     served = pd.DataFrame(
         {
@@ -107,15 +107,22 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
 
 
 @cache
-def logged(registry):
-    """A model of which made-up runs register their versions: to log one for each takes as long as all else of it."""
+def logged(registry, seasonal):
+    """A naive forecast in MLflow, of which many versions are registered: to log it for each takes as long again."""
     with registry.run("made-up", "made up"):
-        return log_forecaster(Naive(TASK, seasonal=False), {})
+        return log_forecaster(Naive(TASK, seasonal=seasonal), {})
+
+
+def put_naive(registry, job, seasonal=True):
+    """Register a version of it; returns its number."""
+    model_id, kind = logged(registry, seasonal), "seasonal_naive" if seasonal else "last_value"
+    with registry.run(job, "test") as run:
+        return registry.register_version(run, job, model_id, "", {"kind": kind})
 
 
 def run_with(registry, job, losses, champion="1"):
     """A run as training leaves it, with given losses."""
-    model_id = logged(registry)
+    model_id = logged(registry, False)
     with registry.run(job, "made up") as run:
         version = registry.register_version(run, job, model_id, "", {"kind": "last_value"})
         run.parameters({"improvement": 0.0})
@@ -126,7 +133,7 @@ def run_with(registry, job, losses, champion="1"):
 
 
 def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry, settings):
-    registry.set_champion("gate", put(registry, "gate", Naive(TASK)))
+    registry.set_champion("gate", put_naive(registry, "gate"))
     worse, _ = run_with(registry, "gate", {"challenger": 3.0, "champion": 2.0, "seasonal_naive": 4.0})
     late, _ = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     better, version = run_with(registry, "gate", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
@@ -147,7 +154,7 @@ def test_the_gate_moves_the_champion_and_refuses_what_is_worse_or_late(registry,
 
 def test_what_a_person_took_back_is_not_brought_back_by_the_next_training(registry, settings):
     losses = {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}
-    first, taken = put(registry, "held", Naive(TASK)), put(registry, "held", Naive(TASK, seasonal=False))
+    first, taken = put_naive(registry, "held"), put_naive(registry, "held", seasonal=False)
     registry.set_champion("held", first)
     asked, _ = run_with(registry, "held", losses)
     waits = forecaster.decide_on_challenger("held", asked, settings)
@@ -169,7 +176,7 @@ def test_what_a_person_took_back_is_not_brought_back_by_the_next_training(regist
 @pytest.mark.parametrize("earlier", [True, False])
 def test_where_what_a_rollback_went_back_to_is_deleted_it_holds_on(registry, settings, earlier):
     losses, job = {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}, f"deleted-{earlier}"
-    *before, second, third = (put(registry, job, Naive(TASK)) for _ in range(3 if earlier else 2))
+    *before, second, third = (put_naive(registry, job) for _ in range(3 if earlier else 2))
     for version in (*before, second, third):
         registry.set_champion(job, version)
     assert registry.roll_back(job) == (third, second)
@@ -188,7 +195,7 @@ def test_where_what_a_rollback_went_back_to_is_deleted_it_holds_on(registry, set
 
 
 def test_where_the_champion_is_deleted_what_served_before_serves_again_and_nothing_is_held(registry, settings):
-    first, second = put(registry, "vacant", Naive(TASK)), put(registry, "vacant", Naive(TASK, seasonal=False))
+    first, second = put_naive(registry, "vacant"), put_naive(registry, "vacant", seasonal=False)
     for version in (first, second):
         registry.set_champion("vacant", version)
     registry._client.delete_model_version("vacant-forecaster", second)
@@ -234,7 +241,7 @@ def test_a_champion_that_servers_refuse_gives_way_to_what_served_before_it_or_th
 @pytest.mark.parametrize("earlier", [True, False])
 def test_what_a_person_let_serve_by_hand_ends_a_hold_also_where_it_is_deleted_later(registry, earlier):
     job = f"by-hand-{earlier}"
-    *before, second, third, fourth = (put(registry, job, Naive(TASK)) for _ in range(4 if earlier else 3))
+    *before, second, third, fourth = (put_naive(registry, job) for _ in range(4 if earlier else 3))
     for version in (*before, second, third):
         registry.set_champion(job, version)
     assert registry.roll_back(job) == (third, second)
@@ -247,7 +254,7 @@ def test_what_a_person_let_serve_by_hand_ends_a_hold_also_where_it_is_deleted_la
 
 
 def test_a_rollback_in_the_moment_of_a_promotion_stands(registry, settings, monkeypatch):
-    first, serves = put(registry, "moment", Naive(TASK)), put(registry, "moment", Naive(TASK))
+    first, serves = put_naive(registry, "moment"), put_naive(registry, "moment")
     registry.set_champion("moment", first)
     registry.set_champion("moment", serves)
     run, _ = run_with(registry, "moment", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}, champion=serves)
@@ -266,7 +273,7 @@ def test_a_rollback_in_the_moment_of_a_promotion_stands(registry, settings, monk
 
 
 def test_the_record_says_what_a_person_said_last(registry, settings):
-    registry.set_champion("no", put(registry, "no", Naive(TASK)))
+    registry.set_champion("no", put_naive(registry, "no"))
     run, version = run_with(registry, "no", {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0})
     won = forecaster.decide_on_challenger("no", run, settings)
     forecaster.reject(won, "Ann", settings)
@@ -282,7 +289,7 @@ def test_the_record_says_what_a_person_said_last(registry, settings):
 def test_a_repeated_task_of_an_old_run_changes_nothing_that_was_decided_since(registry, settings, capsys):
     """As somebody clears it in Airflow: its version has served, and been succeeded or taken back."""
     losses = {"challenger": 1.0, "champion": 2.0, "seasonal_naive": 4.0}
-    first = put(registry, "again", Naive(TASK))
+    first = put_naive(registry, "again")
     registry.set_champion("again", first)
     old, second = run_with(registry, "again", losses)
     won = forecaster.promote(forecaster.decide_on_challenger("again", old, settings), settings)
@@ -312,7 +319,7 @@ def test_a_repeated_task_of_an_old_run_changes_nothing_that_was_decided_since(re
 
 def test_a_model_keeps_the_verdict_on_its_newest_run(registry, settings):
     losses = {"challenger": 3.0, "champion": 2.0, "seasonal_naive": 4.0}
-    registry.set_champion("late", put(registry, "late", Naive(TASK)))
+    registry.set_champion("late", put_naive(registry, "late"))
     old, version = run_with(registry, "late", losses)
     newer, _ = run_with(registry, "late", losses)
     stands = forecaster.decide_on_challenger("late", newer, settings)
