@@ -657,7 +657,7 @@ def hook():
             pass
 
     server = HTTPServer(("127.0.0.1", 0), Answer)
-    thread = threading.Thread(target=server.serve_forever)
+    thread = threading.Thread(target=server.serve_forever, args=(0.01,))
     thread.start()
     Answer.port = server.server_port
     yield Answer

@@ -20,7 +20,7 @@ DEAD = "http://127.0.0.1:1"
 @pytest.fixture
 def page():
     with http.server.HTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/README.md"
         server.shutdown()
 
