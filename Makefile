@@ -30,9 +30,11 @@ ifdef PIP_FIND_LINKS
 export UV_FIND_LINKS := $(PIP_FIND_LINKS)
 endif
 endif
-# Of pip's files: a recipe's shell sets the variable unless it is set. (`pip config get` knows the user's file alone.)
-of_file = export $(1)="$${$(1)-$$($(BIN)/python -m pip config list | sed -n "s/^global\.$(2)='\(.*\)'$$/\1/p")}"; [ -n "$$$(1)" ] || unset $(1);
-OF_PIP = $(call of_file,UV_DEFAULT_INDEX,index-url) $(call of_file,SSL_CERT_FILE,cert)
+# Of pip's files: a recipe's shell sets the variables unless they are set, and asks pip once, which takes most of a
+# second. (`pip config get` knows the user's file alone.)
+ASK_PIP = of_pip="$${UV_DEFAULT_INDEX+$${SSL_CERT_FILE+both are set}}"; [ -n "$$of_pip" ] || of_pip="$$($(BIN)/python -m pip config list)";
+of_file = export $(1)="$${$(1)-$$(printf "%s\n" "$$of_pip" | sed -n "s/^global\.$(2)='\(.*\)'$$/\1/p")}"; [ -n "$$$(1)" ] || unset $(1);
+OF_PIP = $(ASK_PIP) $(call of_file,UV_DEFAULT_INDEX,index-url) $(call of_file,SSL_CERT_FILE,cert)
 export UV_NO_PROGRESS := 1
 unexport VIRTUAL_ENV PYTHONPATH PYTHONHOME
 # Images of containers set it, and then each of a run's many processes compiles torch, Airflow and MLflow anew: 12 s.
@@ -110,8 +112,8 @@ $(UV):
 # UV_TORCH_BACKEND=cpu (uv's own setting) none of the CUDA packages, and none of them on macOS.
 $(VENV)/.ready: $(UV) requirements.in requirements.lock pyproject.toml
 	@echo "installing the packages of requirements.lock (some minutes the first time)"
-	@$(OF_PIP) $(UV) pip install -q --python $(BIN)/python -r requirements.in -c requirements.lock
-	@$(OF_PIP) $(UV) pip install -q --python $(BIN)/python --no-deps -e .
+	@$(OF_PIP) $(UV) pip install -q --python $(BIN)/python -r requirements.in -c requirements.lock \
+		&& $(UV) pip install -q --python $(BIN)/python --no-deps -e .
 	@touch $@
 
 var/jars.json: pipelines/spark/jars.py $(VENV)/.ready
