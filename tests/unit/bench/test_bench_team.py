@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from configs.settings import load
+from pipelines.advise.proposal_text import format_proposal
 from pipelines.bench.team import init, shipped_jobs
 from pipelines.bench.team.shipped_jobs import HOURS, list_jobs, load_of, simulated_job
 from pipelines.cli.bench.team import WAITS, measure_team
@@ -25,15 +26,25 @@ def test_every_shipped_job_is_one_and_its_load_fits_its_executors():
 
 @pytest.mark.study
 def test_a_proposal_is_judged_by_the_check_by_its_twin_and_by_the_job(monkeypatch):
-    told, every = [], list_jobs(load())
+    told, texts, every = [], [], list_jobs(load())
+
+    def keep(observed, proposal):
+        texts.append(format_proposal(observed, proposal))
+        return texts[-1]
+
     monkeypatch.setattr(init, "list_jobs", lambda settings: {"key_window": every["key_window"]})
     monkeypatch.setattr(shipped_jobs, "HOURS", 1.01)
+    monkeypatch.setattr(init, "format_proposal", keep)
     found = init.measure_proposals(load(), told.append)
     (row,) = found["jobs"]
     assert told == ["key_window"] and (found["n"], found["passed"], found["held"]) == (1, 1, 1)
     assert row["target_s"] >= row["kept_s"] and row["executors"][1] >= row["were"] == 2
     assert row["late"] <= init.BUDGET and found["next"] == (row["next_late"] <= init.BUDGET)
     assert not init._passes("job: key_window\nlatency: 3\n", every["key_window"])
+    stated = [line for line in texts[0].splitlines() if ": " in line and not line.lstrip().startswith("#")]
+    assert all(" # " in line for line in stated if not line.startswith("job: ")), texts[0]
+    above = texts[0].replace("\n# ", " ")
+    assert "Less than a day was observed" in above and " late over " in above
 
 
 def test_a_part_that_is_not_run_keeps_its_rows_and_says_where_they_are_of(tmp_path, monkeypatch):
