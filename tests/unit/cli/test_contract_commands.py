@@ -18,8 +18,9 @@ from pipelines.cli.app import app
 from pipelines.figures.goals import goals_of
 from tests.fakes.shared_job import EAGER, run_queue, shared_plan, shared_terms
 from tests.unit.advise.test_measured_job import NO_ACTION
-from tests.unit.advise.test_observed_job import rows
+from tests.unit.advise.test_observed_job import RAISES, rows
 
+READ = "pipelines.advise.read.read_messages"
 TERMS = shared_terms(lag={"max_ms": 900}, weights=EAGER)
 LINES = [
     header(TERMS, shared_plan(), begin(TERMS, shared_plan(), 1e9)),
@@ -218,7 +219,7 @@ def test_nothing_to_check_is_trouble(folder, monkeypatch):
 @pytest.fixture
 def lake(monkeypatch):
     """What the lake holds of a job, in the place of its tables."""
-    monkeypatch.setattr("pipelines.advise.read.read_messages", lambda settings, job: (rows(), NO_ACTION))
+    monkeypatch.setattr(READ, lambda settings, job: (rows(), NO_ACTION))
 
 
 def once(call):
@@ -233,7 +234,8 @@ def once(call):
     return called
 
 
-def test_a_contract_is_proposed_and_written_where_there_is_none(folder, lake, monkeypatch):
+def test_a_contract_is_proposed_and_written_where_there_is_none(folder, monkeypatch):
+    monkeypatch.setattr(READ, lambda settings, job: (rows(), RAISES))
     monkeypatch.setattr(observed, "observe_job", once(observed.observe_job))  # either takes seconds
     monkeypatch.setattr(proposed, "propose_contract", once(proposed.propose_contract))
     shown = run("init", "fares", "--price", "0.5")
@@ -247,7 +249,8 @@ def test_a_contract_is_proposed_and_written_where_there_is_none(folder, lake, mo
     assert (folder / "orders.yaml").read_text() == "job: orders\n"
 
 
-def test_a_diff_has_the_status_of_diff(folder, lake, tmp_path):
+def test_a_diff_has_the_status_of_diff(folder, tmp_path, monkeypatch):
+    monkeypatch.setattr(READ, lambda settings, job: (rows(seconds=1200), NO_ACTION))
     earlier = tmp_path / "before"
     earlier.write_text("job: orders  # as it is\nlatency_target_s: 5\n")
     same = run("diff", "orders", "--against", earlier)
