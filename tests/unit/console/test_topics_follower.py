@@ -17,11 +17,13 @@ from pipelines.kafka.connection import BrokerError
 from pipelines.pages.topic_tables import read_topics
 from tests.fakes.waiting import wait_until
 
+SECONDS = 1500
+
 
 @cache
 def seconds():
-    """Three thousand seconds of a job, and its contract before them."""
-    return [contract("orders"), *(interval("orders", NOW + i) for i in range(3000))]
+    """So many seconds of a job, more than the first screen has, and its contract before them."""
+    return [contract("orders"), *(interval("orders", NOW + i) for i in range(SECONDS))]
 
 
 class Topics:
@@ -74,7 +76,7 @@ class FakeFollower:
             time.sleep(0.005)
         self.left += self.topics.records[self.read :]
         self.read = len(self.topics.records)
-        found, self.left = self.left[:2000], self.left[2000:]
+        found, self.left = self.left[:1000], self.left[1000:]
         return found
 
     def read_until(self, ends):
@@ -122,8 +124,8 @@ def test_the_newest_records_are_a_screen_before_the_hours_before_them_are_read(t
     wait_until(lambda: history(follower) == SHARED["metrics"] / 10, "the first screen", 20)
     assert follower.problem == ""
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) == 300, "the hours before", 20)
-    topics.records.append(interval("orders", NOW + 3000, 777.0))
+    wait_until(lambda: history(follower) == SECONDS / 10, "the hours before", 20)
+    topics.records.append(interval("orders", NOW + SECONDS, 777.0))
     wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came after", 20)
     first, deep = topics.opened
     wait_until(lambda: first.closed, "the end of the first follower", 20)
@@ -147,7 +149,7 @@ def test_records_that_never_pause_keep_nobody_waiting(topics):
     follower = TopicsFollower(Kafka())
     wait_until(lambda: history(follower) > 0 and not follower.problem, "the first screen", 20)
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) >= 300, "the hours before", 20)
+    wait_until(lambda: history(follower) >= SECONDS / 10, "the hours before", 20)
     topics.steady = False
 
 
@@ -178,23 +180,23 @@ def test_a_partition_that_gives_nothing_of_the_hours_before_is_said_and_asked_ag
     topics.deep_may_read.set()
     wait_until(lambda: "topic 'metrics' at" in caplog.text and "nothing more came" in caplog.text, "a problem", 20)
     topics.silent = False
-    wait_until(lambda: history(follower) == 300, "the hours before", 20)
+    wait_until(lambda: history(follower) == SECONDS / 10, "the hours before", 20)
     assert len(topics.opened) > 2 and topics.opened[1].closed
 
 
 def test_after_an_outage_the_newest_records_are_read_first_again(topics):
     follower = TopicsFollower(Kafka())
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) == 300, "the hours before", 20)
+    wait_until(lambda: history(follower) == SECONDS / 10, "the hours before", 20)
     topics.deep_may_read.clear()
     topics.broken = True
     wait_until(lambda: "went away" in follower.problem, "a problem", 20)
-    topics.records.append(interval("orders", NOW + 3000, 777.0))
+    topics.records.append(interval("orders", NOW + SECONDS, 777.0))
     topics.broken = False
     wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came meanwhile", 20)
-    assert history(follower) < 300 and follower.problem == ""
+    assert history(follower) < SECONDS / 10 and follower.problem == ""
     topics.deep_may_read.set()
-    wait_until(lambda: history(follower) > 300, "the hours before", 20)
+    wait_until(lambda: history(follower) > SECONDS / 10, "the hours before", 20)
 
 
 @pytest.mark.parametrize("deep", [False, True])
@@ -203,11 +205,11 @@ def test_a_broker_that_goes_away_while_nothing_comes_is_said_and_asked_again(top
     follower = TopicsFollower(Kafka())
     if deep:
         topics.deep_may_read.set()
-    wait_until(lambda: history(follower) == (300 if deep else SHARED["metrics"] / 10), "what there is", 20)
+    wait_until(lambda: history(follower) == (SECONDS if deep else SHARED["metrics"]) / 10, "what there is", 20)
     topics.away = True
     wait_until(lambda: "gave no ends" in follower.problem, "a problem", 20)
     assert history(follower), "what is known stays"
-    topics.records.append(interval("orders", NOW + 3000, 777.0))
+    topics.records.append(interval("orders", NOW + SECONDS, 777.0))
     topics.away = False
     wait_until(lambda: follower.look().jobs["orders"].sample.arrival_rps == 777.0, "what came meanwhile", 20)
     wait_until(lambda: not follower.problem, "it to be back", 20)
