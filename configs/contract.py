@@ -19,6 +19,7 @@ from configs.configurations import StatedConfigurations
 from configs.errors import SettingsError
 from configs.files import read_section
 from configs.planning import BATCH_SHARE, Executors, Planning
+from tidecast.fields import JOB_NAME
 
 __all__ = [
     "BATCH_SHARE", "LEAST_BUDGET", "Contract", "Executors", "Planning",
@@ -200,8 +201,7 @@ def read_contract(path: Path, job: str, unlike: str) -> Contract:
     """
     contract, read = read_section(path, Contract, "docs/contract.md", "contract", f"job: {job}")
     if contract.job != job:
-        what = f"job={contract.job!r}; {unlike}"
-        raise SettingsError(f"{path.name}, line {read.line_of(('job',))}: {what}")
+        raise SettingsError(f"{path.name}, line {read.line_of(('job',))}: job={contract.job!r}; {unlike}")
     unkept = [(read.line_of(key), ".".join(map(str, key)), what) for key, what in _list_unkept(contract)]
     if unkept:
         raise SettingsError("\n".join(f"{path.name}, line {line}: {key}={what}" for line, key, what in unkept))
@@ -237,7 +237,7 @@ def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:
     """
     contracts: dict[str, Contract] = {}
     errors: dict[str, str] = {}
-    for job in jobs_with_contract(folder):
+    for job in sorted(path.stem for path in folder.glob("*.yaml")):
         try:
             contracts[job] = load_contract(job, folder)
         except SettingsError as error:
@@ -246,5 +246,5 @@ def read_contracts(folder: Path) -> tuple[dict[str, Contract], dict[str, str]]:
 
 
 def jobs_with_contract(folder: Path) -> list[str]:
-    """List the jobs that have a contract file in the folder, sorted, also where it cannot be read."""
-    return sorted(path.stem for path in folder.glob("*.yaml"))
+    """List the jobs with a contract file in the folder, sorted, be it wrong; one whose name no job can have is none."""
+    return sorted(filter(JOB_NAME.pattern.fullmatch, (path.stem for path in folder.glob("*.yaml"))))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from configs.contract import jobs_with_contract, load_contract
+from configs.contract import jobs_with_contract, load_contract, read_contracts
 from configs.errors import SettingsError
 from configs.settings import load
 from pipelines.registry import Registry
@@ -43,4 +43,4 @@ def test_a_contract_under_it_is_refused_and_says_so(tmp_path):
     (tmp_path / "o'clock.yaml").write_text("job: o'clock\n")
     with pytest.raises(SettingsError, match="letters"):
         load_contract("o'clock", tmp_path)
-    assert jobs_with_contract(tmp_path) == ["o'clock"]
+    assert jobs_with_contract(tmp_path) == [] and "letters" in read_contracts(tmp_path)[1]["o'clock"]
