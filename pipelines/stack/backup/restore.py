@@ -104,6 +104,8 @@ def _unpack_members(file: Path, archive: tarfile.TarFile, new: Path, part: PureP
         raise BackupError(f"{file}: written in form {form}, this release reads {FORM}. Restore it with release "
                           f"{told.get('release')}.")  # fmt: skip
     made = Backup(**{**told, "elsewhere": tuple(told["elsewhere"])})
+    if not all(isinstance(text, str) for text in (made.release, made.written, made.var, *made.elsewhere)):
+        raise TypeError(f"{MANIFEST} has no text where there should be one")
     sums: dict[str, str] = {}
     size = 0
     for member in members:

@@ -347,6 +347,19 @@ def test_an_archive_that_says_of_itself_what_no_backup_does_restores_nothing(old
     assert kept_files(new.var_dir) == {}
 
 
+@pytest.mark.parametrize("wrong", [{"var": 5}, {"release": None}, {"written": {}}, {"elsewhere": [1]}])
+def test_an_archive_that_says_something_else_than_a_text_restores_nothing(old, new, file, wrong):
+    write_backup(old, file)
+
+    def changed(members):
+        told = {**json.loads(members[0][1]), **wrong}
+        return [(MANIFEST, json.dumps(told).encode()), *members[1:]]
+
+    rewrite(file, changed)
+    refused(lambda: restore_backup(new, file), str(file), "damaged, or no backup")
+    assert kept_files(new.var_dir) == {}
+
+
 @pytest.mark.parametrize("name", ["../outside", "/tmp/outside", "ivy/jars/evil.jar", "a/../../outside", ".", "jobs"])
 def test_an_archive_writes_nowhere_else(old, new, file, name):
     write_backup(old, file)
