@@ -368,27 +368,28 @@ def test_an_archive_writes_nowhere_else(old, new, file, name):
     assert not list(Path(new.var_dir.parent).rglob("outside")) and not (new.var_dir / "ivy/jars/evil.jar").exists()
 
 
-def test_a_link_in_an_archive_is_refused(old, new, file):
-    write_backup(old, file)
+def keep_manifest(file, member):
+    """Leave of an archive its manifest alone, and an empty member behind it."""
     with tarfile.open(file) as read:
         first = read.extractfile(MANIFEST).read()
     with tarfile.open(file, "w:gz") as made:
         add(made, MANIFEST, first)
-        link = tarfile.TarInfo("lake")
-        link.type, link.linkname = tarfile.SYMTYPE, "/etc"
-        made.addfile(link)
+        made.addfile(member)
+
+
+def test_a_link_in_an_archive_is_refused(old, new, file):
+    write_backup(old, file)
+    link = tarfile.TarInfo("lake")
+    link.type, link.linkname = tarfile.SYMTYPE, "/etc"
+    keep_manifest(file, link)
     refused(lambda: restore_backup(new, file), "lake is not a file of a backup")
 
 
 def test_a_file_of_a_time_that_no_disk_knows_is_refused(old, new, file):
     write_backup(old, file)
-    with tarfile.open(file) as read:
-        first = read.extractfile(MANIFEST).read()
-    with tarfile.open(file, "w:gz") as made:
-        add(made, MANIFEST, first)
-        late = tarfile.TarInfo("lake/late")
-        late.mtime = 1e30
-        made.addfile(late)
+    late = tarfile.TarInfo("lake/late")
+    late.mtime = 1e30
+    keep_manifest(file, late)
     refused(lambda: restore_backup(new, file), str(file), "damaged, or no backup")
     assert kept_files(new.var_dir) == {}
 
