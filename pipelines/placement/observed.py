@@ -40,7 +40,7 @@ class PlannedLoad(NamedTuple):
     Attributes:
         topology: of the job; with its queries as they were measured where no load is given.
         factor: of its rates.
-        told: by how much more comes than is stated.
+        told: by how much more comes than is stated; None where no rate is.
         known: whether that was given, or anything was measured; else it is planned for the stated rates.
         observed: each query, as planned and as measured: not at all where a load was given.
         path_s: latency along the slowest path, as measured.
@@ -49,7 +49,7 @@ class PlannedLoad(NamedTuple):
 
     topology: Topology
     factor: float
-    told: float
+    told: float | None
     known: bool = True
     observed: Sequence[ObservedBlock] = ()
     path_s: float | None = None

@@ -225,11 +225,13 @@ def loads_of(settings: Settings, folder: JobFolder, load_factor: float | None) -
     if all(one.offered_rps is None for one in found):
         return [PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)]
     come = [one._replace(come_rps=one.arrival_rps) for one in found]
+    stated = any(one.rps for one in topology.sources.values())
     reads, trips, sizes = reads_of(topology, placement), observe_trips(folder), observe_record_bytes(settings, folder)
     return [
         PlannedLoad(
             as_measured(topology, placement, each, trips, sizes, folder.work()), 1.0,
-            measured_factor(each, list(topology.sources), reads), observed=each, path_s=path_s, backlog=each is found,
+            measured_factor(each, list(topology.sources), reads) if stated else None, observed=each, path_s=path_s,
+            backlog=each is found,
         )
         for each in ([found] if come == found else [found, come])
     ]  # fmt: skip

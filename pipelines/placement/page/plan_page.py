@@ -53,7 +53,7 @@ def write_plan_page(
     Args:
         topology: of the job.
         plan: of its operators.
-        factor: of the sources' rates, for which it was made.
+        factor: of the sources' rates, for which it was made; None: none is stated, and it is for the measured ones.
         path: of the file.
         measured: whether rates and work of the topology are those of the running job.
         notes: sentences about a job that was begun, without their full stops, which are told first.
@@ -75,17 +75,20 @@ def describe_change(file: str) -> str:
     )
 
 
-def compare(topology: Topology, was: Placement | None, made: Placement, factor: float) -> tuple[str, bool]:
+def compare(topology: Topology, was: Placement | None, made: Placement, factor: float | None) -> tuple[str, bool]:
     """Return in a sentence what a plan would change of a running job, and whether that can be applied while it runs.
 
     Args:
         topology: of the job.
         was: where its queries are wanted; None: it does not run.
         made: the plan, of the queries that run where there are some.
-        factor: of the sources' rates, for which it was made.
+        factor: of the sources' rates, for which it was made; None: none is stated, and it is for the measured ones.
     """
-    times = f"{factor:.2g}" if factor < 99 else f"{factor:,.0f}"
-    at = f"{topology.name} at {times} times the stated rates: "
+    if factor is None:
+        at = f"{topology.name} at the measured rates, as none is stated: "
+    else:
+        times = f"{factor:.2g}" if factor < 99 else f"{factor:,.0f}"
+        at = f"{topology.name} at {times} times the stated rates: "
     if was is None:
         queries = number_of(len(made.blocks), "query", "queries")
         return f"{at}{queries}, {made.price:.2f} an hour, {made.latency_s:.1f} s; it does not run", False

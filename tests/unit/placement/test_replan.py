@@ -84,6 +84,14 @@ def test_a_job_on_the_dearer_cluster_is_moved_to_the_cheaper_one(running):
     assert replan.apply({"topology": "adverts"}, planned) == planned["sentence"] and folder.wanted() == wanted
 
 
+def test_a_job_none_of_whose_rates_is_stated_is_planned_at_the_measured_ones(running):
+    folder, _ = running
+    (folder.path / FILE.name).write_text(FILE.read_text().replace("rps: 600", "rps: 0"))
+    planned = replan.plan({"topology": "adverts"})
+    assert planned["sentence"].startswith("adverts at the measured rates, as none is stated: ")
+    assert planned["load"] is None and planned["known"] and planned["placement"]["blocks"][0]["executors"] > 0
+
+
 def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(running, monkeypatch):
     folder, _ = running
     told = ObservedBlock(folder.wanted().blocks[0], 600.0, 600.0, 0.6, 1.0, 9, 0.001)
