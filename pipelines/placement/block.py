@@ -71,8 +71,9 @@ def run_block(argv: list[str] | None = None) -> int:
         refuse_other_topics(settings.kafka, folder.path, args.name, topics, checkpoint_of(epoch), up)
         contract, scaled = contract_of(settings, topology, epoch.block, partial(print, file=sys.stderr))
         begun = starting_contract(contract, epoch.block.executors, _room(settings, topology, placement, epoch.block))
+        work = folder.work()
         first, most = (
-            batch_limits(topology, placement, epoch.block, many, folder.work())
+            batch_limits(topology, placement, epoch.block, many, work)
             for many in (begun.executors.min, begun.executors.max)
         )
         settings = block_settings(settings, topology)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import sys
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import asdict
@@ -36,11 +37,7 @@ class JobFolder:
 
     def __init__(self, path: Path) -> None:
         """The folder; it may not exist yet."""
-        self.path = path
-
-    @property
-    def _placement(self) -> Path:
-        return self.path / "placement.json"
+        self.path, self._placement = path, path / "placement.json"
 
     def began(self) -> bool:
         """Return whether a job was ever begun here."""
@@ -137,10 +134,13 @@ class JobFolder:
 
     def work(self) -> dict[str, float]:
         """Read the core-seconds of a record by the last measured plan that was applied, by queries' first operators."""
+        file = self.path / "work.json"
         try:
-            told = json.loads((self.path / "work.json").read_text())
+            told = json.loads(file.read_text()) if file.exists() else {}
             return {str(name): float(one) for name, one in told.items() if float(one) > 0}
-        except (OSError, ValueError, TypeError, AttributeError):
+        except (OSError, ValueError, TypeError, AttributeError) as error:
+            remedy = "Delete it. Till a measured plan is applied, which writes it anew, the stated work counts."
+            print(f"{file} cannot be read ({error!r}). {remedy}", file=sys.stderr, flush=True)
             return {}
 
     def offloaded(self) -> dict[str, OffloadNote]:

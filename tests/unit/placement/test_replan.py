@@ -92,7 +92,7 @@ def test_a_job_none_of_whose_rates_is_stated_is_planned_at_the_measured_ones(run
     assert planned["load"] is None and planned["known"] and planned["placement"]["blocks"][0]["executors"] > 0
 
 
-def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(running, monkeypatch):
+def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(running, monkeypatch, capsys):
     folder, _ = running
     told = ObservedBlock(folder.wanted().blocks[0], 600.0, 600.0, 0.6, 1.0, 9, 0.001)
     monkeypatch.setattr(replan, "observe_job", lambda *_: ([told], 1.0))
@@ -108,8 +108,9 @@ def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(run
     planned = replan.plan({"topology": "adverts", "load": 1.5})  # for stated work: what was found is known further
     replan.apply({"topology": "adverts", "load": 1.5}, json.loads(json.dumps(planned)))
     assert folder.wanted().blocks[0].executors == 4 and folder.work() == pytest.approx({"parse": 0.001})
+    assert "work.json" not in capsys.readouterr().err
     (folder.path / "work.json").write_text("{")
-    assert folder.work() == {}
+    assert folder.work() == {} and "work.json cannot be read (JSONDecodeError(" in capsys.readouterr().err
 
 
 def test_a_job_is_planned_with_the_queries_that_run_and_that_others_would_be_better_is_told_beside(running):
