@@ -174,16 +174,17 @@ def put_ready_in_service(models: Path, ready: deque[ReadyModel], step_s: float) 
     Returns:
         Of each that cannot be written which, and why.
     """
-    failed = []
+    failed, waiting = list[str](), dict[str, ReadyModel]()
     for _ in range(len(ready)):
         one = ready.popleft()
+        waiting.pop(one.job, None)
         try:
             put_in_service(models, one, step_s)
         except OSError as error:  # as of a full disk: what serves goes on
             why = f"cannot be put in service: {error}; trying again every {AGAIN_S:g} s"
             failed.append(f"{one.job}: version {one.version} {why}")
-            if one.job not in [other.job for other in tuple(ready)]:
-                ready.append(one)
+            waiting[one.job] = one
+    ready.extendleft(waiting.values())  # before what has come meanwhile, which is later
     return failed
 
 
