@@ -61,7 +61,7 @@ def restore_backup(settings: Settings, file: Path, only: str = "") -> Backup:
             move_paths(new, made.var, var)
             entries = [only] if part.parts else sorted({entry.name for entry in new.iterdir()} - ONCE_KEPT)
             for entry in entries:
-                if (var / entry).exists():
+                if os.path.lexists(var / entry):
                     raise BackupError(f"{var / entry}: is in the way. Move it away, or set TIDECAST_VAR.")
             for entry in entries:
                 (var / entry).parent.mkdir(parents=True, exist_ok=True)

@@ -217,6 +217,11 @@ def test_nothing_is_overwritten(old, new, file):
     fill(new.var_dir, {"mlflow/stack.lock": b""})  # of a stack of that name, which is not looked into
     refused(lambda: restore_backup(new, file), "mlflow: is in the way")
     assert not (new.var_dir / "kafka").exists()
+    shutil.rmtree(new.var_dir)
+    fill(new.var_dir, {"jars.json": b"{}"})
+    (new.var_dir / "lake").symlink_to(new.var_dir.parent / "of a disk that is not mounted")
+    refused(lambda: restore_backup(new, file), "lake: is in the way")
+    assert (new.var_dir / "lake").is_symlink() and kept_files(new.var_dir) == {}
 
 
 def test_an_empty_folder_and_a_missing_archive_are_named(new, file):
