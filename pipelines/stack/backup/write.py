@@ -37,7 +37,7 @@ def write_backup(settings: Settings, file: Path) -> Backup:
     var, file = settings.var_dir, file.absolute()
     if file.exists() or file.is_symlink():
         raise BackupError(f"{file}: is there already, and nothing is overwritten. Name another file.")
-    if file.is_relative_to(var):
+    if file.resolve().is_relative_to(var.resolve()):
         raise BackupError(f"{file}: lies in the folder that is to be kept, {var}. Name a file elsewhere.")
     if not kept_files(var):
         raise BackupError(f"{var}: there is nothing to keep. Set TIDECAST_VAR to the folder of the deployment.")

@@ -208,6 +208,9 @@ def test_nothing_is_overwritten(old, new, file):
     refused(lambda: write_backup(old, file), str(file), "is there already")
     assert file.read_text() == "mine"
     refused(lambda: write_backup(old, old.var_dir / "kept.tar.gz"), "lies in the folder")
+    (file.parent / "link").symlink_to(old.var_dir)
+    for var, kept in ((old.var_dir, file.parent / "link"), (file.parent / "link", old.var_dir)):
+        refused(lambda var=var, kept=kept: write_backup(load(var=var), kept / "kept.tar.gz"), "lies in the folder")
     file.unlink()
     write_backup(old, file)
     fill(new.var_dir, {"lake/mine": b"mine", "mlflow/other": b""})
