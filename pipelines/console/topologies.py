@@ -29,7 +29,9 @@ def _read(settings: Settings, name: str) -> Values:
     from configs.topology import load_topology
     from pipelines.placement.running import job_folder
 
-    found: Values = {"name": name, "problem": "", "begun": False, "changed": False, "plan": None, "queries": []}
+    found: Values = {
+        "name": _as_text(name), "problem": "", "begun": False, "changed": False, "plan": None, "queries": [],
+    }  # fmt: skip
     folder, file = job_folder(settings, name), settings.topologies_dir / f"{name}.yaml"
     try:
         begun = folder.began()
@@ -46,8 +48,13 @@ def _read(settings: Settings, name: str) -> Values:
                 "kept": wanted.kept,
             }  # fmt: skip
     except (SettingsError, OSError, ValueError, KeyError, TypeError) as error:
-        found["problem"] = f"{error}"
+        found["problem"] = _as_text(f"{error}")
     return found
+
+
+def _as_text(name: str) -> str:
+    """What can be sent of a text in which there may be the name of a file that is no UTF-8."""
+    return name.encode(errors="backslashreplace").decode()
 
 
 def _queries(folder: Any, topology: Any, wanted: Any) -> list[Values]:

@@ -1,6 +1,9 @@
 """The page of topologies: where each query is wanted and was started, and what is measured and advised of it."""
 
+import os
+
 import pytest
+from starlette.responses import JSONResponse
 
 from configs.settings import ROOT, load
 from models.placement.plan.applications import applications_of
@@ -77,3 +80,10 @@ def test_a_wrong_file_or_folder_is_said_and_leaves_the_others(settings, begun):
     assert "broken.yaml" in found["broken"] and found[NAME] != ""
     rows = topology_rows(ReadModel(), read_topologies(settings), {}, NOW)
     assert len(rows) == 2
+
+
+def test_a_file_whose_name_is_no_text_is_told_in_an_answer_that_can_be_sent(settings):
+    (settings.topologies_dir / os.fsdecode(b"\xff.yaml")).write_text("sources: {}\n")
+    first, second = topology_rows(ReadModel(), read_topologies(settings), {}, NOW)
+    assert first["name"] == "\\udcff" and first["problem"] and second["name"] == NAME
+    assert JSONResponse([first, second]).status_code == 200
