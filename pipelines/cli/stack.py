@@ -129,7 +129,7 @@ def restore(
     for other in () if only else made.elsewhere:
         print(f"not in the backup: {other}")
     print("`make up` starts it.")
-    if only.rstrip("/") in ("", "kafka") and (settings.var_dir / "kafka").is_dir():  # they are records of its topics
+    if Path(only).parts[:1] in ((), ("kafka",)) and (settings.var_dir / "kafka").is_dir():  # records of its topics
         print(
             f"modes and orders are those of {made.written}: say a freeze or a cancellation since then again, before "
             "jobs start."
