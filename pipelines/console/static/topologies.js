@@ -43,7 +43,7 @@ function sectionOf(one, now) {
   made.querySelector("h2").id = `title-${made.id}`;
   made.setAttribute("aria-labelledby", `title-${made.id}`);
   setText(made.querySelector("h2"), one.name);
-  const changed = one.changed ? "Its file has changed since it was begun: the next plan reads it." : "";
+  const changed = one.changed ? `Its file has changed since it was begun: it runs, and is planned anew, as it was begun. tidecast plan ${one.name} plans what the file says now.` : "";
   for (const [name, text] of [["stands", stands(one)], ["short", one.problem || changed]]) {
     setText(made.querySelector(`.${name}`), text);
     made.querySelector(`.${name}`).hidden = !text;
