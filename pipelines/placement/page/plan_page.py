@@ -53,7 +53,7 @@ def write_plan_page(
     Args:
         topology: of the job.
         plan: of its operators.
-        factor: of the sources' rates, for which it was made; None: none is stated, and it is for the measured ones.
+        factor: of the sources' rates, for which it was made.
         path: of the file.
         measured: whether rates and work of the topology are those of the running job.
         notes: sentences about a job that was begun, without their full stops, which are told first.
