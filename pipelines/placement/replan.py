@@ -224,8 +224,7 @@ def loads_of(settings: Settings, folder: JobFolder, load_factor: float | None) -
     found, path_s = observe_job(settings, folder, span_of(topology))
     if all(one.offered_rps is None for one in found):
         return [PlannedLoad(topology, 1.0, 1.0, known=False, observed=found)]
-    come = [one._replace(come_rps=one.arrival_rps) for one in found]
-    stated = any(one.rps for one in topology.sources.values())
+    come, stated = [one._replace(come_rps=one.arrival_rps) for one in found], any(rates_of(topology).sent.values())
     reads, trips, sizes = reads_of(topology, placement), observe_trips(folder), observe_record_bytes(settings, folder)
     return [
         PlannedLoad(
