@@ -41,3 +41,29 @@ def test_a_model_that_cannot_be_written_waits_for_room_and_stops_no_other(tmp_pa
     (tmp_path / "orders").unlink()
     assert put_ready_in_service(tmp_path, ready, STEP) == [] and not ready
     assert [read_deployment(file).model_version for file in model_files(tmp_path, "orders")] == ["5"]
+
+
+class Overtaken(deque):
+    """To which the loader's thread adds a later model just before one that failed is put back."""
+
+    later = None
+
+    def append(self, one):
+        super().append(self.later)
+        super().append(one)
+
+    def extendleft(self, waiting):
+        super().append(self.later)
+        super().extendleft(waiting)
+
+
+def test_a_model_that_could_not_be_written_stays_before_one_of_its_job_that_comes_meanwhile(tmp_path):
+    made, windows = pack_model(Naive(TASK)), RecentWindows(STEP)
+    old, new = (prepare_model(windows, "orders", "orders-forecaster", version, made) for version in ("4", "5"))
+    ready = Overtaken([old])
+    ready.later = new
+    (tmp_path / "orders").touch()
+    assert len(put_ready_in_service(tmp_path, ready, STEP)) == 1 and [one.version for one in ready] == ["4", "5"]
+    (tmp_path / "orders").unlink()
+    assert put_ready_in_service(tmp_path, deque(ready), STEP) == []
+    assert [read_deployment(file).model_version for file in model_files(tmp_path, "orders")] == ["4", "5"]
