@@ -16,6 +16,7 @@ from pathlib import Path
 
 from configs.errors import CorrectableError, SettingsError
 from configs.topology import Topology, load_topology
+from models.placement.known_work import KnownWork, read_work
 from models.placement.plan.applications import BlockApplication
 from models.placement.plan.measured import Block, Placement
 from pipelines.file_lock import alone
@@ -116,12 +117,12 @@ class JobFolder:
         """
         write_text(self._placement, json.dumps(asdict(placement), indent=1))
 
-    def change(self, to: Callable[[Placement], Placement], work: Mapping[str, float] | None = None) -> None:
+    def change(self, to: Callable[[Placement], Placement], work: Mapping[str, object] | None = None) -> None:
         """Want the job's blocks elsewhere, from where they are wanted; of two changes at once the second begins there.
 
         Args:
             to: returns what is to be wanted, from what is; what it raises is passed on, and nothing changes.
-            work: core-seconds of a record of queries, by which that was planned (`record_work`); None: as before.
+            work: of queries, by which that was planned (`record_work`), or its JSON; None: as before.
 
         Raises:
             OSError, JobFileError: as `wanted` and `want`.
@@ -132,12 +133,11 @@ class JobFolder:
                 write_json(self.path / "work.json", {**self.work(), **work})
             self.want(placement)
 
-    def work(self) -> dict[str, float]:
-        """Read the core-seconds of a record by the last measured plan that was applied, by queries' first operators."""
+    def work(self) -> dict[str, KnownWork]:
+        """Read the work of a record by the last measured plan that was applied, by queries' first operators."""
         file = self.path / "work.json"
         try:
-            told = json.loads(file.read_text()) if file.exists() else {}
-            return {str(name): float(one) for name, one in told.items() if float(one) > 0}
+            return read_work(json.loads(file.read_text()) if file.exists() else {})
         except (OSError, ValueError, TypeError, AttributeError) as error:
             remedy = "Delete it. Till a measured plan is applied, which writes it anew, the stated work counts."
             print(f"{file} cannot be read ({error!r}). {remedy}", file=sys.stderr, flush=True)

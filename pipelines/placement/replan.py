@@ -90,11 +90,12 @@ def plan(form: dict[str, Any]) -> dict[str, Any]:
     (topology, factor, told, known, *_, backlog), made, measured, notes, running = found
     page = write_plan_page(topology, made, factor, page_of_plan(settings, name), measured, notes, running)
     was = None if running is None else running.placement
+    work = record_work(job_folder(settings, name).topology(), topology, made.placement) if measured else {}
     sentence, ask = compare(topology, was, made.placement, told)
     return {
         "sentence": ". ".join([sentence, *notes]), "ask": ask and known, "load": told, "known": known,
         "backlog": backlog, "page": str(page), "was": None if was is None else as_json(was),
-        "placement": as_json(made.placement), "work": record_work(topology, made.placement) if measured else {},
+        "placement": as_json(made.placement), "work": {own: [*one] for own, one in work.items()},
     }  # fmt: skip
 
 
@@ -195,7 +196,7 @@ def want_plan(settings: Settings, folder: JobFolder, load_now: PlannedLoad, made
     if able:
         refuse_away(topology, made, factor, before)
         refuse_unscaled(settings, topology, before, made)
-        work = record_work(topology, made) if load_now.observed else None  # of a stated load: as before
+        work = record_work(folder.topology(), topology, made) if load_now.observed else None  # stated load: as before
         folder.change(partial(_instead_of, as_json(before), made, topology.name), work)
     return sentence
 

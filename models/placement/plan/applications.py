@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from configs.topology import Topology
+from models.placement.known_work import KnownWork
 from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import CATCH_UP, Measure, Placement
 from models.placement.rates import edges_of, rates_of
@@ -65,19 +66,26 @@ def reads_of(topology: Topology, placement: Placement) -> list[list[str]]:
     return [list(block.reads) for block in applications_of(topology, placement)]
 
 
-def record_work(topology: Topology, placement: Placement) -> dict[str, float]:
-    """Return the core-seconds of a record of each query by the model, topics included, by the query's first operator.
+def record_work(stated: Topology, planned: Topology, placement: Placement) -> dict[str, KnownWork]:
+    """Return the work of a record of each query by the model, by the query's first operator.
 
     A query that nothing reaches is left out: nothing tells.
+
+    Args:
+        stated: the topology as it is stated.
+        planned: the same as it was measured, the work of a query's operators stretched alike (`as_measured`).
+        placement: of its operators.
     """
-    measure, blocks = Measure(topology, rates_of(topology)), tuple(block.operators for block in placement.blocks)
-    loads = measure.wiring(blocks).loads
-    return {
-        block[0]: 1 / measure.service_rps(blocks, number, 1) for number, block in enumerate(blocks) if loads[number] > 0
-    }
+    measure, blocks = Measure(planned, rates_of(planned)), tuple(block.operators for block in placement.blocks)
+    loads, found = measure.wiring(blocks).loads, dict[str, KnownWork]()
+    for number, (first, *_) in enumerate(blocks):
+        if loads[number] > 0:
+            stretch = planned.operators[first].work_ms / stated.operators[first].work_ms
+            found[first] = KnownWork(1 / measure.service_rps(blocks, number, 1), stretch)
+    return found
 
 
-def able_rps(topology: Topology, placement: Placement, number: int, cores: int, work: Mapping[str, float]) -> float:
+def able_rps(topology: Topology, placement: Placement, number: int, cores: int, work: Mapping[str, KnownWork]) -> float:
     """Return how many of the records that a query reads so many cores can work on in a second.
 
     Args:
@@ -85,12 +93,12 @@ def able_rps(topology: Topology, placement: Placement, number: int, cores: int, 
         placement: of its operators.
         number: of the query.
         cores: of its executors.
-        work: core-seconds of a record of each query with which it was planned last (`record_work`); of one that is not
-            among them a record takes what is stated.
+        work: of each query by the plan that was applied last (`record_work`): of one that is not among them a record
+            takes what is stated.
     """
     blocks = tuple(block.operators for block in placement.blocks)
-    if known_s := work.get(blocks[number][0]):
-        return cores / known_s
+    if known := work.get(blocks[number][0]):
+        return cores / known.record_s
     measure = Measure(topology, rates_of(topology))
     if measure.wiring(blocks).loads[number] <= 0:  # its sources are stated without records, and send as many each
         sources = {name: one.model_copy(update={"rps": 1.0}) for name, one in topology.sources.items()}
@@ -100,7 +108,7 @@ def able_rps(topology: Topology, placement: Placement, number: int, cores: int, 
 
 
 def batch_limits(
-    topology: Topology, placement: Placement, block: BlockApplication, executors: int, work: Mapping[str, float]
+    topology: Topology, placement: Placement, block: BlockApplication, executors: int, work: Mapping[str, KnownWork]
 ) -> dict[str, int]:
     """Return how many offsets of each topic that a block reads a micro-batch may take, so that it can be worked on.
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from configs.topology import MOST_SELECTIVITY, Topology
+from models.placement.known_work import KnownWork
 from models.placement.plan.blocks import Blocks, block_of
 from models.placement.plan.measured import Measure, Placement
 from models.placement.plan.observed import ObservedBlock
@@ -19,7 +20,7 @@ LEAST_WORK = 0.01
 
 def as_measured(
     topology: Topology, placement: Placement, observed: Sequence[ObservedBlock], trips_ms: Mapping[str, float],
-    sizes: Mapping[str, float], work: Mapping[str, float],
+    sizes: Mapping[str, float], work: Mapping[str, KnownWork],
 ) -> Topology:  # fmt: skip
     """Return a topology as its queries were measured; what was not measured stays as it is stated.
 
@@ -36,7 +37,7 @@ def as_measured(
         observed: each query, in the placement's order.
         trips_ms: from clusters to the broker and back, as probed.
         sizes: bytes of a record of sources and operators.
-        work: core-seconds of a record of each query with which it was planned last (`record_work`).
+        work: of each query by the plan that was applied last (`record_work`).
     """
     blocks = tuple(block.operators for block in placement.blocks)
     topology, _ = _as_offered(topology, blocks, observed)
@@ -48,8 +49,8 @@ def as_measured(
         own = sum(runs[name] * cores[name] for name in blocks[number])
         if own > 0:
             taken_rps = sum(rates.sent[name] for name in tails[number])
-            said_s = loads[number] / taken_rps
-            record_s = one.work_s(work.get(blocks[number][0], said_s))
+            said_s, known = loads[number] / taken_rps, work.get(blocks[number][0])
+            record_s = one.work_s(known.now_s(said_s, own / taken_rps) if known else said_s)
             if record_s != said_s:
                 found = record_s * taken_rps - (loads[number] - own)  # beside what it reads and writes
                 more |= dict.fromkeys(blocks[number], max(found / own, LEAST_WORK))

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from configs.topology import Topology
 from models.placement.batches import BatchSample, records_quantile, slope_s, whole_s
+from models.placement.known_work import KnownWork
 from models.placement.plan.applications import able_rps
 from models.placement.plan.blocks import block_of
 from models.placement.plan.measured import CATCH_UP, Block, Placement
@@ -95,7 +96,7 @@ class ObservedBlock(NamedTuple):
 
 def observe_block(
     topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], factor: float = 1.0,
-    arrived: Sequence[ArrivedInterval] = (), work: Mapping[str, float] | None = None,
+    arrived: Sequence[ArrivedInterval] = (), work: Mapping[str, KnownWork] | None = None,
 ) -> ObservedBlock:  # fmt: skip
     """Return a query beside what its batches have told.
 
@@ -134,7 +135,7 @@ def observe_block(
 
 
 def _are_full(
-    topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], work: Mapping[str, float]
+    topology: Topology, placement: Placement, number: int, batches: Sequence[BatchSample], work: Mapping[str, KnownWork]
 ) -> bool:
     """Whether a query's batches have about as many records as keep its executors busy for as long as they may be."""
     block, rows = placement.blocks[number], [one.batch_rows for one in batches if one.batch_rows]

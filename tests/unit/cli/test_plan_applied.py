@@ -133,7 +133,7 @@ def test_a_job_is_planned_by_what_was_measured_of_it(began, measured, tmp_path, 
     said = capsys.readouterr().out
     assert "adverts at 1.5 times the stated rates: parse+views+project+join+count from 3 executors on east to 4" in said
     assert [(one.cluster, one.executors) for one in folder.wanted().blocks] == [("west", 4)] and len(began) == 1
-    assert folder.work() == pytest.approx({"parse": 0.003})
+    assert folder.work()["parse"].record_s == pytest.approx(0.003)
     with pytest.raises(SettingsError, match="leave --load away"):
         plan("adverts", measured=True, load=1.5)
 

@@ -5,6 +5,7 @@ import pytest
 
 from configs.settings import ROOT
 from configs.topology import load_topology
+from models.placement.known_work import KnownWork
 from models.placement.plan import as_measured as plan
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.observed import ObservedBlock, observe_block
@@ -211,14 +212,20 @@ def work_of(one, found, work=None):
 
 
 STATED_S = 1.56064 / 600
+OWN_MS, TOPICS_MS = 1.4 + 3.6 * 0.33, 0.0130725
+
+
+def known_as(record_s):
+    """What a plan by the stated selectivities has kept."""
+    return {"parse": KnownWork(record_s, (1000 * record_s - TOPICS_MS) / OWN_MS)}
 
 
 def test_a_query_all_of_whose_batches_are_full_is_planned_with_what_its_cores_did_for_a_record():
     """Two executors have five triggers of stated work for 3,844 records, which take them 7.8 s."""
     one, full = looked_at(3_844, 3_844 * 0.004, 8.0)
     assert full.full and full.whole_s == pytest.approx(0.004)
-    assert work_of(one, full) == work_of(one, full, {"parse": 0.001}) == pytest.approx(0.004)
-    one, small = looked_at(3_844, 3_844 * 0.004, 8.0, {"parse": 0.001})  # they may have 10,000
+    assert work_of(one, full) == work_of(one, full, known_as(0.001)) == pytest.approx(0.004)
+    one, small = looked_at(3_844, 3_844 * 0.004, 8.0, known_as(0.001))  # they may have 10,000
     assert not small.full
 
 
@@ -226,10 +233,22 @@ def test_what_a_record_takes_with_its_share_of_a_small_batch_is_the_most_that_it
     one, night = looked_at(15, 1.5, 1.5)  # no work to speak of: 0.1 s for each of 600/s would be 60 cores
     assert not night.full and night.whole_s == pytest.approx(0.1)
     assert work_of(one, night) == pytest.approx(STATED_S, rel=1e-4)
-    assert work_of(one, night, {"parse": 0.004}) == pytest.approx(0.004)  # as the plan before had found
+    assert work_of(one, night, known_as(0.004)) == pytest.approx(0.004)  # as the plan before had found
     one, quick = looked_at(600, 0.6, 1.0)
-    assert work_of(one, quick) == work_of(one, quick, {"parse": 0.004}) == pytest.approx(0.001)
-    assert work_of(one, quick, {"parse": 0.0005}) == pytest.approx(0.0005)
+    assert work_of(one, quick) == work_of(one, quick, known_as(0.004)) == pytest.approx(0.001)
+    assert work_of(one, quick, known_as(0.0005)) == pytest.approx(0.0005)
+
+
+def test_known_work_goes_with_the_records_that_operators_make_of_one_now():
+    one, steady = looked_at(600, 600 * 0.0051, 1.0)
+    assert work_of(one, steady, known_as(0.0013)) == pytest.approx(0.0013)
+    passed = {"events": 600.0, "parse": 600.0, "views": 540.0, "project": 540.0, "join": 540.0, "count": 27.0}
+    more = steady._replace(sent_rps=passed)  # 90 % are views, where 33 % were: 4.64 ms and 0.014925 for topics
+    assert work_of(one, more) == work_of(one, more, {"parse": KnownWork(STATED_S, 1.0)}) == pytest.approx(0.004654925)
+    assert work_of(one, more, {"parse": KnownWork(0.0013, 0.5)}) == pytest.approx(0.002334925)
+    assert work_of(one, more, {"parse": KnownWork(0.0039, 1.5)}) == pytest.approx(0.0051)  # all that batches took
+    for older_s, planned_s in ((0.0026, 0.004654925), (0.005, 0.005)):  # nobody knows at which selectivities
+        assert work_of(one, more, {"parse": KnownWork(older_s)}) == pytest.approx(planned_s)
 
 
 def test_a_few_batches_that_may_have_loaded_classes_tell_no_work():

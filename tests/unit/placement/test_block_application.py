@@ -12,6 +12,7 @@ from configs.contract import load_contract
 from configs.errors import SettingsError
 from configs.settings import ROOT, load
 from configs.topology import load_topology
+from models.placement.known_work import KnownWork
 from models.placement.plan.applications import applications_of, batch_limits
 from models.placement.plan.measured import Block, Measure, Placement
 from models.placement.plan.shares import most_executors
@@ -37,9 +38,9 @@ def test_a_full_batch_keeps_a_block_s_executors_busy_for_five_triggers():
     busy = Measure(ADVERTS, rates_of(ADVERTS)).wiring(tuple(block.operators for block in TWO.blocks)).loads
     assert (job.trigger, job.state_partitions) == ("1 seconds", 12)
     assert batch_limits(ADVERTS, TWO, first, 1, {}) == {"events": math.ceil(5 * (600 / busy[0] + 12))}
-    many = batch_limits(ADVERTS, TWO, second, 3, {"parse": 0.001})
+    many = batch_limits(ADVERTS, TWO, second, 3, {"parse": KnownWork(0.001)})
     assert many == {"adverts.project": math.ceil(5 * (3 * 198 / busy[1] + 12))}
-    quick = batch_limits(ADVERTS, TWO, first, 1, {"parse": 0.001})  # it is stated to do 691/s
+    quick = batch_limits(ADVERTS, TWO, first, 1, {"parse": KnownWork(0.001)})  # it is stated to do 691/s
     assert quick == {"events": math.ceil(5 * (1_000 + 12))}
     slow = ADVERTS.model_copy(update={"trigger_s": 0.5})
     assert block_settings(load(), slow).job.trigger == "0.5 seconds"

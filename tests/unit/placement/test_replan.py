@@ -13,6 +13,7 @@ import pytest
 from configs.settings import ROOT
 from configs.settings import load as load_settings
 from configs.topology import load_topology
+from models.placement.known_work import KnownWork
 from models.placement.plan.applications import applications_of, batch_limits
 from models.placement.plan.as_measured import measured_factor
 from models.placement.plan.measured import Block, Placement
@@ -107,10 +108,39 @@ def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(run
     assert limits == pytest.approx({"events": 5 * (1_000 + 12)}, abs=1)  # by the stated work 384 of the 600/s that come
     planned = replan.plan({"topology": "adverts", "load": 1.5})  # for stated work: what was found is known further
     replan.apply({"topology": "adverts", "load": 1.5}, json.loads(json.dumps(planned)))
-    assert folder.wanted().blocks[0].executors == 4 and folder.work() == pytest.approx({"parse": 0.001})
+    assert folder.wanted().blocks[0].executors == 4
+    kept = pytest.approx((0.001, (1 - 0.0130725) / 2.588))  # beside what it reads and writes, of 2.588 ms
+    assert folder.work()["parse"] == kept
     assert "work.json" not in capsys.readouterr().err
     (folder.path / "work.json").write_text("{")
     assert folder.work() == {} and "work.json cannot be read (JSONDecodeError(" in capsys.readouterr().err
+
+
+def test_stated_work_counts_as_stated_on_a_later_day_when_more_records_pass_a_filter(running, monkeypatch):
+    folder, _ = running
+    for passed, bound_s, change, work_s in (
+        (198.0, 0.0029, "from 3 executors on east to 3 executors on west", 0.0026010725),
+        (540.0, 0.0051, "from 3 executors on west to 4 executors on west", 0.004654925),  # 3 would be 93 % busy
+    ):
+        sent = {"events": 600.0, "parse": 600.0, **dict.fromkeys(("views", "project", "join"), passed)}
+        counted = {**sent, "count": passed / 20}
+        alike = ObservedBlock(folder.wanted().blocks[0], 600.0, 600.0, 1.7, 1.0, 60, None, counted, whole_s=bound_s)
+        monkeypatch.setattr(replan, "observe_job", lambda *_, alike=alike: ([alike], 1.0))
+        planned = replan.plan({"topology": "adverts"})
+        assert change in planned["sentence"] and "its work is as in the plan before" in planned["sentence"]
+        replan.apply({"topology": "adverts"}, json.loads(json.dumps(planned)))
+        assert folder.work()["parse"] == pytest.approx((work_s, 1.0))
+        (block,) = applications_of(ADVERTS, folder.wanted())
+        limits = batch_limits(ADVERTS, folder.wanted(), block, 1, folder.work())
+        assert limits == pytest.approx({"events": 5 * (1 / work_s + 12)}, abs=1)
+
+
+def test_work_that_an_older_release_has_kept_is_read_and_kept_beside_what_is_planned(running):
+    folder, _ = running
+    (folder.path / "work.json").write_text('{"parse": 0.0026, "join": 0.001}')
+    assert folder.work() == {"parse": KnownWork(0.0026), "join": KnownWork(0.001)}
+    folder.change(lambda wanted: wanted, {"join": KnownWork(0.003, 1.5)})
+    assert folder.work() == {"parse": KnownWork(0.0026), "join": KnownWork(0.003, 1.5)}
 
 
 def test_a_job_is_planned_with_the_queries_that_run_and_that_others_would_be_better_is_told_beside(running):
