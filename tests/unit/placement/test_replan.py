@@ -105,7 +105,7 @@ def test_a_plan_that_is_applied_leaves_the_work_by_which_batches_are_limited(run
     replan.apply({"topology": "adverts"}, json.loads(json.dumps(planned)))
     (block,) = applications_of(ADVERTS, folder.wanted())
     limits = batch_limits(ADVERTS, folder.wanted(), block, 1, folder.work())
-    assert limits == pytest.approx({"events": 5 * (1_000 + 12)}, abs=1)  # by the stated work 384 of the 600/s that come
+    assert limits == pytest.approx({"events": 5 * (1_000 + 12)}, abs=1)  # by the stated work 1,983
     planned = replan.plan({"topology": "adverts", "load": 1.5})  # for stated work: what was found is known further
     replan.apply({"topology": "adverts", "load": 1.5}, json.loads(json.dumps(planned)))
     assert folder.wanted().blocks[0].executors == 4
