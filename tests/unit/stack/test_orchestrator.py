@@ -216,7 +216,7 @@ def test_states_of_runs_are_told_by_their_ids(airflow):
 def test_runs_that_go_on_are_ended_and_no_others(airflow):
     known = [run(state, dag_run_id=f"{state}+1") for state in ("queued", "running", "success", "failed")]
     ended = [f"PATCH /dags/d/dagRuns/{state}%2B1" for state in ("queued", "running")]
-    dags, fake = airflow({"GET /dags/d/dagRuns": {"dag_runs": known}} | dict.fromkeys(ended, {}))
+    dags, fake = airflow({"GET /dags/d/dagRuns": {"dag_runs": known}} | {key: {} for key in ended})
     dags.end_runs("d")
     changed = [call for call in fake.calls if call[0].startswith("PATCH")]
     assert changed == [(name, {"state": "success"}) for name in ended]
