@@ -302,7 +302,7 @@ def test_a_stream_knows_keys_and_rounds_as_a_table_does(one_partition, tmp_path)
     def plans(df):
         frame = signed(df, "at", ["cls"], mult="sign", delay_ms=10**6)
         reduced = frame.aggregate(n=count(), m=mean_of("large"), best=top(1, "w"))
-        inserted = signed(df.where("sign > 0").select("cls", "x", "at"), "at", ["cls"], delay_ms=10**6)
+        inserted = signed(df.where("sign > 0"), "at", ["cls"], delay_ms=10**6).select("x")
         return told({
             "all": reduced,
             "sessions": frame.select("v").sessions(40).aggregate(n=count()),
