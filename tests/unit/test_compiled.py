@@ -1,17 +1,17 @@
 """What numba keeps of compiled functions, after an edit of what they have compiled in."""
 
-import importlib
 import json
 import os
 import runpy
+import subprocess
 import sys
 from contextlib import redirect_stdout
-from functools import partial
 from pathlib import Path
 
 import pytest
 
 import models
+from configs.settings import ROOT
 from models import kept_in
 from models.twin.sim import kernel
 from tests.fakes.serving import forked
@@ -26,6 +26,29 @@ def rate():
 
 print(rate())
 """
+
+LOOK = """
+import importlib, json
+from pathlib import Path
+from numba.core.registry import CPUDispatcher
+import models
+from models.precompile import precompile
+
+precompile()
+room = Path(models.__file__).parent
+files = [file.relative_to(room.parent) for file in room.rglob("*.py") if "numba" in file.read_text()]
+modules = [importlib.import_module(".".join(file.with_suffix("").parts)) for file in files]
+known = {one for module in modules for one in vars(module).values() if isinstance(one, CPUDispatcher)}
+kept = {one for one in known if one.targetoptions.get("inline") != "always"}
+reached, near = set(), {one for one in kept if one.signatures}
+while near:
+    reached |= near
+    called = {one.py_func.__globals__.get(name) for one in near for name in one.py_func.__code__.co_names}
+    near = (called & known) - reached
+named = [sorted(f"{one.py_func.__module__}.{one.py_func.__name__}" for one in some) for some in (kept, kept - reached)]
+print(json.dumps(named))
+"""
+"""A function that is read from disk has its callees in it, so that they are never asked for."""
 
 
 def reported(folder, home):
@@ -63,36 +86,9 @@ def test_the_kernels_are_kept_in_the_folder_of_the_sources_as_they_are():
     assert Path(kernel.advance.stats.cache_path).is_relative_to(kept_in(room, room / "__pycache__"))
 
 
-def write_missed(target):
-    """Write which functions are kept, and which of them are not compiled beforehand.
-
-    A function that is read from disk has its callees in it, so that they are never asked for.
-    """
-    from numba.core.registry import CPUDispatcher
-
-    from models.precompile import precompile
-
-    room = Path(models.__file__).parent
-    files = [file.relative_to(room.parent) for file in room.rglob("*.py") if "numba" in file.read_text()]
-    modules = [importlib.import_module(".".join(file.with_suffix("").parts)) for file in files]
-    known = {one for module in modules for one in vars(module).values() if isinstance(one, CPUDispatcher)}
-    for one in known:
-        one._reset_overloads()  # of what other tests have called in the process that this one is a fork of
-    precompile()
-    kept = {one for one in known if one.targetoptions.get("inline") != "always"}
-    reached, near = set(), {one for one in kept if one.signatures}
-    while near:
-        reached |= near
-        called = {one.py_func.__globals__.get(name) for one in near for name in one.py_func.__code__.co_names}
-        near = (called & known) - reached
-    both = (kept, kept - reached)
-    named = [sorted(f"{one.py_func.__module__}.{one.py_func.__name__}" for one in some) for some in both]
-    target.write_text(json.dumps(named))
-
-
 @pytest.mark.study
-def test_all_that_is_kept_is_compiled_beforehand(tmp_path):
-    target = tmp_path / "missed.json"
-    forked(partial(write_missed, target))
-    kept, missed = json.loads(target.read_text())
+def test_all_that_is_kept_is_compiled_beforehand():
+    done = subprocess.run([sys.executable, "-c", LOOK], cwd=ROOT, capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    kept, missed = json.loads(done.stdout)
     assert "models.twin.sim.kernel.advance" in kept and missed == []
