@@ -50,8 +50,6 @@ SPARK = {
     "spark.sql.ui.explainMode": "simple",
     "spark.sql.debug.maxToStringFields": "2",
     "spark.databricks.delta.history.metricsEnabled": "false",
-    # A second copy of what a merge brings, lest a lost executor tell it otherwise: ours is kept, and here none is lost.
-    "spark.databricks.delta.merge.materializeSource": "none",
 }
 """Options of every session that a test starts; the ring's are as a person's are."""
 LONG_LIVED, HEAP = "-XX:ReservedCodeCacheSize=240m -Xms1400m -Xmn700m", "1400m"
