@@ -74,9 +74,9 @@ def check_decision(
         now: the agent's wall time, epoch seconds.
 
     Returns:
-        Its action is `reject` for another job's decision; `ignore` if decision or agent does not act; on an objection
-        `refuse`, or `ignore` if nothing would change or the metrics are too old; `hold` if `current_executors` is as
-        decided; else `apply`.
+        Its action is `reject` for another job's decision; `ignore` if decision or agent does not act; `hold` if
+        `current_executors` is as decided, within bounds or not; on an objection `refuse`, or `ignore` if nothing would
+        change or the metrics are too old; else `apply`.
     """
     if decision.job != job:
         return GuardVerdict("reject", f"job={decision.job!r} under the key {job!r}; key a record by its job")
@@ -85,11 +85,12 @@ def check_decision(
     if mode != "act":
         return GuardVerdict("ignore", f"the agent's mode is {mode}")
     hold = decision.executors == current_executors
-    untimely = _untimely(decision, limits, seen, now)
-    if objection := untimely or _out_of_reach(decision.executors, limits, ceiling_tasks):
-        return GuardVerdict("ignore" if hold else "refuse", objection, number_alone=untimely is None)
-    if hold:
+    if objection := _untimely(decision, limits, seen, now):
+        return GuardVerdict("ignore" if hold else "refuse", objection)
+    if hold:  # were it out of reach, too: what else it says is reckoned from those that run
         return GuardVerdict("hold", f"{current_executors} executors are as decided")
+    if objection := _out_of_reach(decision.executors, limits, ceiling_tasks):
+        return GuardVerdict("refuse", objection, number_alone=True)
     measured = decision.inputs.get("metric_wall_time")  # by the agent's own clock, which may have been set back since
     if isinstance(measured, float | int) and measured < seen.taken_over_at <= now:
         words = f"{decision.id} goes by metrics from before this agent asked for {current_executors}"

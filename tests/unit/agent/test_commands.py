@@ -367,6 +367,14 @@ def test_what_is_reckoned_from_the_executors_that_run_is_followed_where_more_of_
     assert [one.status for one in job.outbox.of(Outcome)] == ["refused"] * 3 and job.actuator.calls == ["take over"]
 
 
+def test_live_records_are_held_back_on_more_executors_than_the_query_has_use_for(job, commands):
+    modes.switch_mode(job, "act")
+    take(commands, wish(2, "d1"))
+    job.ends, job.batches = {("events", 0): 9}, 4  # one task at once
+    take(commands, wish(2, "d2", admission_rps=5.0))
+    assert job.admission_rps == 5.0 and not [one for one in job.outbox.of(Outcome) if one.status == "refused"]
+
+
 @pytest.mark.parametrize(("told", "may"), [
     ({"may_begin": ["fix", "other"]}, {"fix", "other"}), ({"may_begin": []}, set()),
     ({"may_begin": None}, None), ({}, None), (None, None), ("strange", None), ({"may_begin": 5}, None),

@@ -69,9 +69,14 @@ def test_decisions_are_taken_again_once_all_clocks_were_set_back():
 def test_a_refusal_says_whether_the_number_of_executors_is_all_that_is_wrong():
     seen = SeenDecisions().after(wish(), accepted=True)
     assert verdict(wish(9)).number_alone and verdict(wish(4), ceiling=3).number_alone
-    assert verdict(wish(9), current=9).number_alone  # what it found there before it acted
     others = verdict(wish(9, age=60)), verdict(wish(9), seen=seen), verdict(wish(9), mode="freeze"), verdict(wish())
     assert not any(other.number_alone for other in others)
+
+
+def test_executors_that_run_are_as_decided_be_they_out_of_reach():
+    found, useless = verdict(wish(9), current=9), verdict(wish(4), current=4, ceiling=3)
+    assert (found.action, useless.action) == ("hold", "hold")
+    assert not found.number_alone and not useless.number_alone
 
 
 def test_a_refused_decision_does_not_make_others_old():
