@@ -43,7 +43,7 @@ class RecordedRun:
         batches: the query's micro-batches.
         tasks: of the query, as in `eventlog.EventLog`.
         executors: of the applications that ran the query, by the time they were added.
-        rehearsal: what the job's policies had learned of its past when the run began; None where they had nothing.
+        rehearsal: what the job's policies had learned of its past when the load began; None where they had nothing.
         backfill: of the live day; None where it had none.
     """
 
