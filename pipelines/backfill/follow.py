@@ -156,7 +156,8 @@ class PlanLooks:
         at = later_than(self._order, self._order.wall_time)
         self._order = replace(with_plan(self._order, plan, moment), wall_time=at)
         send_order(self._settings.kafka, self._order)
-        kept = f"planned anew, as its deadline would be kept with {100 * found.kept_chance:.0f} %"
+        less = "" if found.kept_chance < plan.sure else " with less"
+        kept = f"planned anew{less}, as its deadline would be kept with {100 * found.kept_chance:.0f} %"
         now = f"{number_of(int(plan.extra[0]), 'executor')} more from now on"
         return f"{kept}: {now}" + (f"; {lost}" if lost else "")
 

@@ -49,10 +49,16 @@ def test_a_plan_that_falls_behind_is_sent_anew_and_the_finish_is_told(sent, stan
     slower = replace(memory().model, per_record_s=0.016)
     note = looks.look(Watch(_later(standing, 1500, 30_000, model=slower)))
     (newer,) = sent
-    assert "planned anew" in note and f"{newer.schedule[0][1]} executors more" in note
+    assert note.startswith("planned anew, as its deadline would be kept with ")
+    assert f"{newer.schedule[0][1]} executors more" in note
     assert newer.wall_time == standing.wall_time + LATER_S and newer.by == standing.by
     # The watch has not heard of the new order yet: it is not forgotten, and not sent twice.
     assert looks.look(Watch(_later(standing, 1502, 30_000, model=slower))) is None and len(sent) == 1
+
+
+def test_a_plan_that_is_ahead_is_sent_anew_with_less(sent, standing):
+    note = follow.PlanLooks(load(), standing).look(Watch(_later(standing, 1500, 800_000)))
+    assert note.startswith("planned anew with less, as its deadline would be kept with 100 %: ") and len(sent) == 1
 
 
 def test_the_finish_is_told_in_the_zone_of_the_jobs_contract(sent, standing):
