@@ -23,18 +23,19 @@ def fast_rate(error_budget: float) -> float:
     return min(FAST, MOSTLY / error_budget)
 
 
-def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> str | None:
+def describe_burn(seen: Observation, contract: Contract, capacity: Capacity, target: int) -> str | None:
     """Say how fast the budget goes and what is in the way, if both windows are fast; else None.
 
     Such as "the budget goes 12 times as fast as allowed: for 9 s fewer executors run than are asked for, 2 of 4". Told
     is the first that holds of: executors for which the cluster has no room, executors that are missing, more arrives
     than those there sustain, and records that take longer than the contract guesses; and that there may be no more
-    executors, where all there may be are there.
+    executors, where all there may be are there, and asked for.
 
     Args:
         seen: the job as observed; without burn rates (older logs, which thus replay) nothing is said.
         contract: of the job.
         capacity: of this one job, as learned so far.
+        target: executors that are decided.
     """
     if seen.burn is None:
         return None
@@ -56,6 +57,6 @@ def describe_burn(seen: Observation, contract: Contract, capacity: Capacity) -> 
         cause = f"a record takes {slower:.1f} times as long as the contract guesses"
     else:
         cause = f"{seen.lag_records} records wait"
-    if seen.executors >= contract.executors.max:
+    if min(seen.executors, target) >= contract.executors.max:
         cause += ", and there may be no more executors"
     return f"the budget goes {math.floor(burn)} times as fast as allowed: {cause}"

@@ -80,7 +80,7 @@ def make_plan(seen: Observation, contract: Contract, policy: Policy) -> tuple[Me
             capacity = float(view.capacity.sustained_rps(np.array([float(target)]))[0])
     if shortage := find_shortage(seen, contract, view.capacity):
         reason, codes = f"{reason}; {describe_shortage(shortage, seen)}", [*codes, "shortage"]
-    if burn := describe_burn(seen, contract, view.capacity):
+    if burn := describe_burn(seen, contract, view.capacity, target):
         reason, codes = f"{reason}; {burn}", [*codes, "burn"]
     return memory, Plan(
         target, reason, codes, _whole(choice.observed), _whole(choice.forecast), capacity,

@@ -25,10 +25,10 @@ SEEN = Observation(
 )  # fmt: skip
 
 
-def said(contract=CONTRACT, **changes):
+def said(contract=CONTRACT, decided=4, **changes):
     seen = replace(SEEN, **changes)
     capacity = Capacity(speed_table(4, 1, seen.tasks)[None], np.array([0.4]), np.array([seen.per_record_s]), 2.0)
-    return describe_burn(seen, contract, capacity)
+    return describe_burn(seen, contract, capacity, decided)
 
 
 @pytest.mark.parametrize("burn", [None, (5.9, 20.0), (20.0, 5.9), (0.0, 0.0)])
@@ -53,6 +53,7 @@ def test_half_of_the_seconds_late_is_fast_for_any_promise():
         ({"per_record_s": 0.0126}, "a record takes 1.3 times as long as the contract guesses"),
         ({}, "300 records wait"),
         ({"executors": 4, "target": 4}, "300 records wait, and there may be no more executors"),
+        ({"executors": 4, "target": 4, "decided": 1}, "300 records wait"),
     ],
 )  # fmt: skip
 def test_the_first_cause_that_holds_is_told(changes, cause):
