@@ -125,15 +125,16 @@ def test_it_begins_with_nothing_and_says_what_it_rests_on(asked):
     assert target.basis(state) == "adapted" and np.isfinite(said).all()
 
 
-def test_what_serves_forecasts_as_the_network_does():
-    """That it still does after it was exported is tried with the registry (test_registry)."""
+@pytest.mark.filterwarnings("ignore:The tensor attributes .*_flat_weights")  # they are parameters too
+def test_what_is_exported_forecasts_as_the_network_does():
     generator = torch.Generator().manual_seed(1)
     network = TransferGru(4, 8, generator)
     torch.nn.init.normal_(network.head.weight, generator=generator)
     x = torch.rand(3, CONTEXT, generator=generator)
-    served = ForecastOnly(network).eval()
-    torch.testing.assert_close(served(x), network(x)[1])
-    assert AdaptedForecaster(TASK, served, DomainScale(0.0, 1.0)).horizon == 4
+    torch.testing.assert_close(ForecastOnly(network)(x), network(x)[1])
+    exported = torch.export.export(ForecastOnly(network).eval(), (x,), dynamic_shapes={"x": {0: torch.export.Dim("n")}})
+    torch.testing.assert_close(exported.module()(x[:2]), network(x[:2])[1])
+    assert AdaptedForecaster(TASK, exported.module(), DomainScale(0.0, 1.0)).horizon == 4
 
 
 def test_why_a_load_does_not_help_is_said():
