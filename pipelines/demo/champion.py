@@ -25,7 +25,7 @@ class DemoError(CorrectableError, RuntimeError):
 
 
 def train_first_champion(
-    settings: Settings, dags: Orchestrator, screen: Screen, meanwhile: Callable[[], object] = bool
+    settings: Settings, dags: Orchestrator, screen: Screen, meanwhile: Callable[[], object] = lambda: None
 ) -> str | None:
     """Publish the history, ingest it by its DAG, and wait for the forecaster that the retrain DAG makes of it.
 
