@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 from configs.contract import Contract
+from models.policy.copies import copy_with
 from models.policy.core.budget import Promise
 from models.policy.live import held_forecast
 from models.policy.live import memory as memories
@@ -130,7 +130,7 @@ class Scaler:
             elif isinstance(message, Decision):
                 memory = with_decision(memory, message)
             elif isinstance(message, ReplayProgress):
-                memory = dataclasses.replace(memory, replay=with_progress(memory.replay, fields))
+                memory = copy_with(memory, replay=with_progress(memory.replay, fields))
             elif message.kind == "batch":
                 memory = memories.with_batch(memory, fields, self.contract)
             elif message.executors is not None:  # back-dated history says nothing about now
@@ -149,7 +149,7 @@ class Scaler:
         if reading.forecast is not None:
             return held_forecast.with_forecast(memory, reading.forecast)
         # A store that answers "none" is believed; one that cannot be asked leaves what is held to grow old.
-        return dataclasses.replace(memory, forecast={}) if "as_of" in reading.used else memory
+        return copy_with(memory, forecast={}) if "as_of" in reading.used else memory
 
     def decide(self, memory: Memory, now: float) -> tuple[Memory, Decision | None]:
         """Ask the policy once how many executors the job needs; `now` is wall time, epoch seconds.
@@ -162,7 +162,7 @@ class Scaler:
             KeyError: the held forecast lacks a field.
         """
         if not self._acts(memory):  # who scales nothing is not charged
-            memory = dataclasses.replace(memory, account=memory.account.mark_read())
+            memory = copy_with(memory, account=memory.account.mark_read())
         lead = lead_quantiles(memory.lead, self.contract, memory.batches.busy or 0.0)
         contract = plan_contract(memory.lead, self.contract, lead)
         clock = Instant(now, memory.job_s(now), memory.time_scale)
@@ -196,7 +196,7 @@ class Scaler:
                 decided = made.executors, seen.target, executors, reason, codes
                 kept = None if rate.inputs is None else standing
                 executors, reason, codes = with_grant(*decided, inputs["pool"], kept)
-        memory = memory if replay is memory.replay else dataclasses.replace(memory, replay=replay)
+        memory = memory if replay is memory.replay else copy_with(memory, replay=replay)
         expected = {"capacity_rps": made.capacity_rps, "utilisation": made.utilisation, "busy": memory.batches.busy}
         return memory, self._record(
             memory, now, id=memory.metric_at or 0, policy=decider.policy.name, executors=executors,
@@ -239,5 +239,5 @@ class Scaler:
             return (memory, []) if now - memory.unknown_at < UNKNOWN_S else (None, [])
         reason = f"job {self.job!r} has no contract; add {self.job}.yaml to the folder of contracts. Records are left."
         first = [row for row in rows if row["topic"] == "metrics"][:1]
-        memory = dataclasses.replace(memory or memories.fresh(self.contract), unknown_at=now)
+        memory = copy_with(memory or memories.fresh(self.contract), unknown_at=now)
         return memory, [("rejects", row["topic"], reject_of(row, reason, now)) for row in first]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from models.policy.copies import copy_with
 from models.policy.live.memory import Memory
 from pipelines.kafka.signing import Signer
 from pipelines.scale.as_of import StoreForecasts
@@ -97,7 +97,7 @@ def _stepped(
         return Stepped(None, sent, None, stood_ms)
     wait_ms = int(UNKNOWN_S * 1000) if scaler.unknown else WATCHDOG_MS
     timer_ms = next_timer(stood_ms, round(batch_s * 1000), wait_ms)
-    return Stepped(replace(after, timer_ms=timer_ms).to_json(), sent, timer_ms, stood_ms)
+    return Stepped(copy_with(after, timer_ms=timer_ms).to_json(), sent, timer_ms, stood_ms)
 
 
 def wall_time(rows: list[dict[str, Any]]) -> float:

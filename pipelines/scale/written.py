@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from configs.contract import Contract
+from models.policy.copies import copy_with
 from models.policy.live.memory import Memory
 from models.policy.live.standing import MOMENTARY, Standing, count_repeat
 from pipelines.serve.step.refusals import Refusals
@@ -46,7 +47,7 @@ def messages_after(
             closed = standing if standing is not None and standing.repeats > standing.vouched else None
             memory = with_decision(memory, decision, same)
         else:
-            memory = dataclasses.replace(memory, standing=again)
+            memory = copy_with(memory, standing=again)
     standing = memory.standing
     if closed is None and memory.beat_at is not None and 0 <= now - memory.beat_at < BEAT_S:
         return memory, out
@@ -60,7 +61,7 @@ def messages_after(
     out.append(("heartbeats", job, beat))
     if standing is not None and not unseen:
         standing = dataclasses.replace(standing, vouched=standing.repeats)
-    return dataclasses.replace(memory, beat_at=now, standing=standing), out
+    return copy_with(memory, beat_at=now, standing=standing), out
 
 
 def with_decision(memory: Memory, decision: Decision, alike: str = "") -> Memory:
@@ -75,7 +76,7 @@ def with_decision(memory: Memory, decision: Decision, alike: str = "") -> Memory
     acts = decision.mode == "act" and _has_acting_agent(memory)
     raised = acts and decision.executors > before  # also one without metrics, which an agent carries out like any other
     unseen = "no_metrics" in decision.codes  # such a one says nothing of the room in the cluster
-    return dataclasses.replace(
+    return copy_with(
         memory, standing=Standing(decision.id, decision.wall_time, decision.executors, alike),
         asked_at=decision.wall_time if raised else memory.asked_at,
         no_room=memory.no_room if unseen else "no_room" in decision.codes,
@@ -125,7 +126,7 @@ def rejects_after(job: str, memory: Memory, refused: Sequence[Reject], now: floa
         return memory, []
     told = Refusals(memory.refused)
     sent = [one for one in refused if one.topic != "metrics" or told.is_news(job, one.reason, now)]
-    return dataclasses.replace(memory, refused=told.told), [("rejects", one.topic, one) for one in sent]
+    return copy_with(memory, refused=told.told), [("rejects", one.topic, one) for one in sent]
 
 
 def _has_acting_agent(memory: Memory) -> bool:

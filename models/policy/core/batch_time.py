@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from typing import Any
+
+from models.policy.copies import copy_with
 
 KEPT = 0.95
 """Share of what is known that a batch leaves, in the direction in which it tells something: about 20 batches count."""
@@ -54,7 +56,7 @@ class BatchTime:
 
         `slot` is by what one slot takes longer for a record, as slots are counted from now on.
         """
-        return replace(
+        return copy_with(
             self, per_record_s=self.per_record_s * slot, guessed_overhead_s=guess.guessed_overhead_s,
             guessed_per_record_s=guess.guessed_per_record_s,
         )  # fmt: skip
@@ -69,7 +71,7 @@ class BatchTime:
         """
         known = {field.name for field in fields(cls)}
         begun = cls.guess(values["overhead_s"], values["per_record_s"])
-        return replace(begun, **{name: value for name, value in values.items() if name in known})
+        return copy_with(begun, **{name: value for name, value in values.items() if name in known})
 
 
 def learn(
@@ -138,7 +140,7 @@ def _bounded(known: BatchTime, most_s: float) -> BatchTime:
     sure_overhead = known.sure_overhead - (1.0 - KEPT) * known.sure_both**2 / known.sure_record
     sure_record = KEPT * known.sure_record + weight
     step = weight * error / (sure_overhead * sure_record - both * both)
-    return replace(
+    return copy_with(
         known,
         overhead_s=_near(known.overhead_s * math.exp(-step * both), known.guessed_overhead_s),
         per_record_s=_near(known.per_record_s * math.exp(step * sure_overhead), known.guessed_per_record_s),

@@ -7,12 +7,13 @@ that the ended batches span, from the end of the batch before the first of them 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from models.policy.copies import copy_with
 from models.policy.core.capacity import Floats
 
 LEAST_SPAN_S = 1e-6
@@ -56,7 +57,7 @@ def add_batch(seen: BatchSums, wall: float, rows: int, duration_s: float, work_s
         slots: parallel slots that it ran on.
     """
     span = _span_s(seen, wall, duration_s)
-    return replace(
+    return copy_with(
         seen, ended_at=wall, count=seen.count + 1, rows=seen.rows + rows, duration_s=seen.duration_s + duration_s,
         span_s=seen.span_s + span, work=seen.work + work_s * slots, slots=seen.slots + span * slots,
     )  # fmt: skip

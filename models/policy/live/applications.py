@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Any
 
 from models.contract.service_rate import COLD_BATCHES
+from models.policy.copies import copy_with
 from models.policy.core.capacity import parallelism
 from models.policy.live.memory import Memory
 
@@ -27,15 +28,15 @@ def with_turn(memory: Memory, application: str | None, now: float) -> Memory:
     if application is None or (memory.turns and [*memory.turns][-1] == application):
         return memory
     if memory.turns:
-        memory = replace(_asked_by_nobody(memory), pending=None, cold=COLD_BATCHES)
+        memory = copy_with(_asked_by_nobody(memory), pending=None, cold=COLD_BATCHES)
     turns = _recent(memory, now)
     turns[application] = [*turns.pop(application, []), now][-1 - RETURNS :]
-    return replace(memory, turns=turns)
+    return copy_with(memory, turns=turns)
 
 
 def _asked_by_nobody(memory: Memory) -> Memory:
     """The memory once nobody asks for what was decided: of that nothing is missing, or starts, or has no room."""
-    return replace(memory, missing_at=None, changed_at=None, raised_at=None, asked_at=None, no_room=False)
+    return copy_with(memory, missing_at=None, changed_at=None, raised_at=None, asked_at=None, no_room=False)
 
 
 def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
@@ -55,7 +56,7 @@ def with_application(before: Memory, after: Memory, sample: dict[str, Any]) -> M
     after = _with_agent(before, after)
     if before.pending is None and after.pending is not None and after.target is not None:
         asked = (after.executors or 0) + after.pending
-        after = replace(after, target=max(after.target, asked - after.replay.executors_soon(asked)))
+        after = copy_with(after, target=max(after.target, asked - after.replay.executors_soon(asked)))
     return _with_slots(before, after, sample)
 
 
@@ -71,7 +72,7 @@ def _with_agent(before: Memory, after: Memory) -> Memory:
     if idle or not (was_idle or begins):
         return after
     raised_at = after.raised_at if after.missing_at is None else after.metric_at  # of what was missing
-    return replace(after, standing=replace(after.standing, executors=asked), raised_at=raised_at)
+    return copy_with(after, standing=replace(after.standing, executors=asked), raised_at=raised_at)
 
 
 def _with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory:
@@ -82,10 +83,10 @@ def _with_slots(before: Memory, after: Memory, sample: dict[str, Any]) -> Memory
     share = _counted_share(after, slots)
     # By the executors with which it was learned: a driver that begins again has none at first, and then one.
     if before.counted is not None and slots != before.slots:
-        model = replace(model, per_record_s=model.per_record_s * share / before.counted)
+        model = copy_with(model, per_record_s=model.per_record_s * share / before.counted)
     if (slots, share, model) == (after.slots, after.counted, after.model):
         return after  # as with nearly every interval
-    return replace(after, slots=slots, counted=share, model=model)
+    return copy_with(after, slots=slots, counted=share, model=model)
 
 
 def _counted_share(memory: Memory, slots: float) -> float:

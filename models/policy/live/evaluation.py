@@ -8,6 +8,7 @@ from typing import Any
 
 from configs.contract import Contract
 from configs.policies import BY_PEAKS, LISTENERS
+from models.policy.copies import copy_with
 from models.policy.core import carried
 from models.policy.core.backlog import backlog
 from models.policy.core.batches import close_look
@@ -82,7 +83,7 @@ def evaluate(
     tasks = memory.ceiling(contract)
     since_s = FIRST_LOOK_S if memory.looked_at is None else now - memory.looked_at
     if resting:
-        memory = replace(memory, account=memory.account.rest(Promise.of(contract), since_s, memory.time_scale))
+        memory = copy_with(memory, account=memory.account.rest(Promise.of(contract), since_s, memory.time_scale))
     moment = Moment(now, memory.job_s(now), memory.time_scale, arrival_rps, memory.past, memory.refuted)
     ahead, upper, note = _hear(memory, moment, contract, policy, calibrator)
     seen = Observation(
@@ -106,7 +107,7 @@ def evaluate(
         rto_in_turns=True, missing_s=None if missing_at is None else now - missing_at,
     )  # fmt: skip
     after, made = make_plan(seen, contract, policy)
-    memory = replace(
+    memory = copy_with(
         memory, target=made.executors, changed_at=memory.changed_at if made.executors == target else now,
         raised_at=last_raise(memory, target, made.executors, now), delay_s=seen.down_delay_s,
         batches=batches, looked_at=now, policy=policy.name, carried=carried.dump(after),
@@ -167,7 +168,7 @@ def with_clock_set_back(memory: Memory, now: float) -> Memory:
     held, standing = memory.forecast, memory.standing
     names = ("changed_at", "raised_at", "behind_at", "missing_at")
     noted = {name: at and min(at, now) for name in names for at in [getattr(memory, name)]}
-    return replace(
+    return copy_with(
         memory, **noted, looked_at=None, policy="", carried={},
         standing=standing and replace(standing, since=min(standing.since, now)),
         forecast=held and {**held, "wall_time": min(held["wall_time"], now)},

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Any
 
+from models.policy.copies import copy_with
 from models.policy.live.memory import Memory
 from models.policy.received.silence import is_refuted
 
@@ -35,7 +35,7 @@ def with_forecast(memory: Memory, forecast: dict[str, Any]) -> Memory:
     stands = held and forecast["wall_time"] - held["wall_time"] <= SILENT_S and not begins_too_late(memory, held)
     if stands and (forecast["epoch"], forecast["time"]) < (held["epoch"], held["time"]):
         return memory
-    return replace(memory, forecast=forecast, refuted=_refuted(memory, forecast))
+    return copy_with(memory, forecast=forecast, refuted=_refuted(memory, forecast))
 
 
 def begins_too_late(memory: Memory, forecast: dict[str, Any]) -> bool:
@@ -81,4 +81,4 @@ def with_heartbeat(memory: Memory, beat: dict[str, Any]) -> Memory:
     held = memory.forecast
     if not held or beat["by"] != "serving" or beat["standing"] != str(held["epoch"]):
         return memory
-    return replace(memory, forecast={**held, "wall_time": max(held["wall_time"], beat["wall_time"])})
+    return copy_with(memory, forecast={**held, "wall_time": max(held["wall_time"], beat["wall_time"])})

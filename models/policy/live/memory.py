@@ -5,13 +5,14 @@ The memory is a small frozen value of numbers and tuples, so that it survives as
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
 from configs.contract import Contract
 from models.contract.service_rate import COLD_BATCHES
+from models.policy.copies import copy_with
 from models.policy.core.batch_time import BatchTime, learn_from_batch
 from models.policy.core.batches import BatchSums, add_batch, busiest_share, tasks_s
 from models.policy.core.budget import Account, Promise
@@ -163,7 +164,7 @@ def with_interval(memory: Memory, sample: dict[str, Any]) -> Memory:
     silent_s = sample["wall_time"] - wall_span_s - (memory.metric_at or 0.0)
     if executors is not None and memory.executors is not None and executors != memory.executors:
         cold = COLD_BATCHES if executors > memory.executors else max(cold, 1)  # some of its batch ran on others, too
-    return replace(
+    return copy_with(
         memory, arrivals=add_seconds(memory.arrivals, sample["arrival_rps"], wall_span_s, silent_s),
         past=add_interval(memory.past, sample["wall_time"], sample["arrival_rps"], wall_span_s),
         # Before its first batch a query that was started again has all the backlog that it left.
@@ -200,13 +201,13 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
     account, latency_s = memory.account, sample.get("latency_max_s")
     if latency_s is not None:
         account = account.add_batch(Promise.of(contract), sample["wall_time"], latency_s, sample["time_scale"])
-    memory = replace(
+    memory = copy_with(
         memory, batches=add_batch(memory.batches, sample["wall_time"], rows, duration, work_s, worth),
         account=account, replay=with_latency(memory.replay, sample),
         busiest=busiest_share(memory.busiest, memory.batches, sample, contract.executors.cores),
     )  # fmt: skip
     if memory.cold > 0:
-        return replace(memory, cold=memory.cold - 1)
+        return copy_with(memory, cold=memory.cold - 1)
     changed = executors != (memory.executors or executors)  # just now, and no interval has told yet
     since_s = -1.0 if memory.asked_at is None or memory.no_room else sample["wall_time"] - memory.asked_at
     asked = memory.standing, since_s, memory.lead
@@ -214,7 +215,7 @@ def with_batch(memory: Memory, sample: dict[str, Any], contract: Contract) -> Me
         return memory
     scatter = add_surprise(memory.scatter, memory.model, rows, worth, duration)
     model = learn_from_batch(memory.model, rows, worth, duration, tasks_s(sample, slots))
-    return replace(memory, model=model, scatter=scatter)
+    return copy_with(memory, model=model, scatter=scatter)
 
 
 def with_contract(memory: Memory, contract: Contract) -> Memory:
@@ -229,7 +230,7 @@ def with_contract(memory: Memory, contract: Contract) -> Memory:
     guess = BatchTime.guess(planning.overhead_s, planning.per_record_s)
     model = guess if memory.metric_at is None else memory.model.with_guess(guess, slot)
     counted = memory.counted and memory.counted * slot
-    return replace(memory, model=model, scaling=planning.scaling, cores=cores, counted=counted, unknown_at=None)
+    return copy_with(memory, model=model, scaling=planning.scaling, cores=cores, counted=counted, unknown_at=None)
 
 
 def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) -> Memory:
@@ -244,5 +245,5 @@ def with_outcome(memory: Memory, outcome: dict[str, Any], contract: Contract) ->
         KeyError: a field is missing.
     """
     if no_room(outcome) and outcome["confirmed_at"] is None:
-        memory = replace(memory, no_room=True)  # until as many are there as are asked for
-    return replace(memory, lead=LearnedLead.under(memory.lead, contract.planning).learn_outcome(outcome))
+        memory = copy_with(memory, no_room=True)  # until as many are there as are asked for
+    return copy_with(memory, lead=LearnedLead.under(memory.lead, contract.planning).learn_outcome(outcome))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from configs.contract import Contract
 from configs.planning import Executors
+from models.policy.copies import copy_with
 from models.policy.live.evaluation import last_raise
 from models.policy.live.memory import Memory
 from models.policy.received.observation import Observation
@@ -123,7 +124,7 @@ def take_grant(
     changed_at = before.changed_at if has == seen.target else memory.changed_at if has == memory.target else now
     raised_at = last_raise(before, seen.target, has, now)
     told = {**granted._asdict(), "executors": has, "replay": min(replay, bounds.max - has)}
-    return replace(memory, target=has, changed_at=changed_at, raised_at=raised_at), told
+    return copy_with(memory, target=has, changed_at=changed_at, raised_at=raised_at), told
 
 
 def room_for_replays(granted: JobGrant, target: int, running: int) -> int:
