@@ -89,3 +89,19 @@ def test_the_twin_tells_the_same_of_the_same_records():
         state = begin(JOBS, np.ones(1), np.zeros(1, np.int64))
         seen = observe(state, JOBS, load, Looks(1, SHORT_S, 2.0), at, None)
         assert seen.arrival_rps.tolist() == pytest.approx([live])
+
+
+def by_the_rule_for_many(seconds):
+    return rate([np.mean(seconds[-span * SHORT_S :]) for span in SPANS])
+
+
+@given(st.lists(st.floats(0, 1e4), min_size=1, max_size=60))
+def test_of_one_job_it_is_what_the_rule_for_many_says_to_the_last_bit(seconds):
+    assert rate_of_seconds(seconds) == by_the_rule_for_many(seconds)
+
+
+def test_so_it_is_of_loads_that_stay_rise_and_end():
+    means = np.full(120, 40.0), np.linspace(40, 200, 120), np.full(60, 3.0), np.zeros(9)
+    seconds = _seconds(np.concatenate(means), 2)
+    windows = [tuple(seconds[max(end - LONG_S, 0) : end]) for end in range(1, len(seconds) + 1)]
+    assert [*map(rate_of_seconds, windows)] == [*map(by_the_rule_for_many, windows)]
