@@ -36,7 +36,7 @@ class LearnedLead:
     @classmethod
     def guess(cls, planning: Planning) -> LearnedLead:
         """Create what is known before any outcome: the contract's lead time and its growth."""
-        return cls(LeadTime.guess(planning.lead_s, planning.start_growth))
+        return _guessed(planning.lead_s, planning.start_growth)
 
     @classmethod
     def under(cls, known: LearnedLead | None, planning: Planning) -> LearnedLead:
@@ -90,6 +90,11 @@ class LearnedLead:
         if start.censored:
             return LearnedLead(before.learn(start), (name, before), settled[-SETTLED:], self.came or self.lead)
         return LearnedLead(before.learn(start), None, (*settled, name)[-SETTLED:])
+
+
+@lru_cache(maxsize=1 << 10)  # each step of a job without a raise asks for it twice, and looks up what follows from it
+def _guessed(lead_s: float, growth: float) -> LearnedLead:
+    return LearnedLead(LeadTime.guess(lead_s, growth))
 
 
 def without_overdue(known: LearnedLead | None) -> LearnedLead | None:

@@ -175,3 +175,10 @@ def test_how_many_should_start_at_once_is_learned_from_raises_of_several():
     assert lead_quantiles(None, CONTRACT, 0.0)["growth"] == 0.0
     believed = CONTRACT.model_copy(update={"planning": Planning(start_growth=1.0)})
     assert lead_quantiles(None, believed, 0.0)["growth"] == 1.0
+
+
+def test_what_is_believed_before_any_raise_is_made_once_for_each_guess():
+    first, other = LearnedLead.guess(Planning(lead_s=7.0)), LearnedLead.guess(Planning(lead_s=8.0))
+    assert LearnedLead.under(None, Planning(lead_s=7.0)) is first
+    assert (first.lead.prior_s, other.lead.prior_s, first.lead.starts) == (7.0, 8.0, 0)
+    assert first.learn_outcome(outcome(**CONFIRMED)).lead.starts == 1 and first.lead.starts == 0
