@@ -11,6 +11,7 @@ import json
 import os
 import socket
 import sys
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -52,6 +53,20 @@ def hand_over(address: str) -> bool:
     return False
 
 
+def filled(packs: Iterable[Any]) -> Iterator[Any]:
+    """Yield what a keyed step in Python hands PySpark to write of each key, without those that have no rows.
+
+    It makes a batch of Arrow of each, also of no rows, which most jobs in a micro-batch of the autoscaler have. Such a
+    batch takes nearly as long to make, and the JVM to read, as one with a decision.
+
+    Args:
+        packs: for each key a list of one pair, an iterator of rows and their type; each is made as it is asked for.
+    """
+    for [(rows, kind)] in packs:
+        if made := list(rows):
+            yield [(iter(made), kind)]
+
+
 def import_all() -> None:
     """Import what every worker needs, before workers are forked: PySpark leaves pyarrow to them, one by one.
 
@@ -67,6 +82,9 @@ def import_all() -> None:
     garbage: Any = Garbage()
     garbage.collect()
     pyspark.daemon.gc = garbage  # type: ignore[attr-defined]
+    steps: Any = pyspark.sql.pandas.serializers.TransformWithStateInPySparkRowSerializer
+    write = steps.dump_stream
+    steps.dump_stream = lambda self, packs, stream: write(self, filled(packs), stream)
 
 
 def main() -> None:
