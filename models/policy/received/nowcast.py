@@ -119,9 +119,9 @@ def correct_by_rate_for_each(
     curves: ForecastRows, offsets_s: Floats, rate_now: Floats, memories_s: Sequence[float]
 ) -> list[Floats]:
     """As `correct_by_rate`, for several memories at the price of little more than one."""
-    error = rate_now[:, None] - _line(curves, *_places(curves, np.zeros(1)))
-    line, wide = interpolate_forecasts(curves, offsets_s)
-    return [_corrected(line, wide, error, np.exp(-offsets_s / memory_s)) for memory_s in memories_s]
+    line, wide = interpolate_forecasts(curves, np.concatenate([np.zeros(1), offsets_s]))  # from now on
+    error = rate_now[:, None] - line[:, :1]
+    return [_corrected(line[:, 1:], wide[:, 1:], error, np.exp(-offsets_s / memory_s)) for memory_s in memories_s]
 
 
 def _corrected(line: Floats, wide: Floats, error: Floats, fading: Floats) -> Floats:

@@ -31,6 +31,16 @@ def test_what_the_forecast_is_off_by_now_fades():
     assert ahead[0, 2, 6] == pytest.approx(120)  # far ahead the forecaster's own quantile
 
 
+def test_now_is_looked_up_together_with_what_is_ahead_to_the_last_bit():
+    chance = np.random.default_rng(4)
+    c, rate = curves(chance.uniform(50, 200, (40, 5)), age_s=17.0), chance.uniform(50, 200, 40)
+    (now, _), (line, wide) = (interpolate_forecasts(c, at) for at in (np.zeros(1), OFFSETS))
+    fading = np.exp(-OFFSETS / 60.0)
+    centre = line + (rate[:, None] - now) * fading
+    wanted = np.maximum(centre[..., None] + wide * np.sqrt(1 - fading**2)[None, :, None], 0.0)
+    assert np.array_equal(correct_by_rate(c, OFFSETS, rate, memory_s=60.0), wanted)
+
+
 def history(listen, moments=4000, seed=3, unsure=None):
     """Moments and their peaks, which the forecast knows (or only the present rate tells), with 1 % of noise or more."""
     chance = np.random.default_rng(seed)
