@@ -163,10 +163,12 @@ def forking_python(own_var: Path) -> Iterator[str]:
 @pytest.fixture(scope="session")
 def spark(forking_python: str) -> Iterator[SparkSession]:
     """The session of a DAG task, with Delta and the Kafka connector."""
+    from pipelines.spark.options import COMMON
     from pipelines.spark.session import local_session
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", forking_python)
+        patch.setitem(COMMON, "spark.python.daemon.module", "tests.fakes.worker_daemon")
         patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
         patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-memory {HEAP} {os.environ['PYSPARK_SUBMIT_ARGS']}")
         session = local_session("tests", cores=2, delta=True)
