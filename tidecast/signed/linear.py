@@ -19,13 +19,14 @@ def select(frame: FrameT, columns: tuple[str | Column, ...]) -> FrameT:
     Raises:
         SignedError: a column is named as a reserved one, or as one of the key, or has a dot or a backtick.
     """
-    given = frame.df.select(*columns).columns
+    made = frame.df.select(*frame.keys, *columns, *frame.reserved)
+    given = made.columns[len(frame.keys) : -len(frame.reserved)]
     if own := sorted({*given} & {*frame.reserved}):
         raise SignedError(f"columns {own} stay by themselves: name your own ones without '*', or add by with_columns")
     check_user_columns(given)
     if twice := sorted({*given} & {*frame.keys}):
         raise SignedError(f"columns {twice} are of the key, which stays by itself: leave them out, or rekey before")
-    return replace(frame, df=frame.df.select(*frame.keys, *columns, *frame.reserved))
+    return replace(frame, df=made)
 
 
 def explode(frame: FrameT, name: str, array: Column) -> FrameT:

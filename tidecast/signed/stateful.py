@@ -72,13 +72,12 @@ def reduce_stream(
     # Without the clock among its inputs Spark drops no late record uncounted.
     read = [*group, *(set(needed) - {*group}), INGESTION_TIME, MULT, ORIGIN, DERIVED]
     df = transformed(frame.df.select(*read), group, GroupProcessor(plan), out, frame.windowed, name)
+    own = {EVENT_TIME: F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME), DERIVED: F.lit(True)}
     if not frame.windowed:
-        df = df.withColumn(CLOCK, F.lit(None).cast("timestamp"))
-    df = df.withColumn(EVENT_TIME, F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME)).withColumn(
-        DERIVED, F.lit(True)
-    )
+        own[CLOCK] = F.lit(None).cast("timestamp")
     return replace(
-        frame, df=df, clock="event", lateness_ms=0, unwindowable="" if frame.windowed else OVER_ALL_TIME
+        frame, df=df.withColumns(own), clock="event", lateness_ms=0,
+        unwindowable="" if frame.windowed else OVER_ALL_TIME,
     )  # fmt: skip
 
 

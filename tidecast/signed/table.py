@@ -53,7 +53,6 @@ def reduce_table(
             *(spark_aggregate(one, schema, retracting).alias(name) for name, one in own.items()),
         )
         .where(F.col(NET) > 0)
-        .drop(NET)
     )
     ordered = {name: one for name, one in reductions.items() if name not in own}
     for columns in dict.fromkeys(one.columns for one in ordered.values()):
@@ -62,8 +61,8 @@ def reduce_table(
     # A group in which nothing is to be ranked has no row there.
     none = {name: F.array().cast(result_type(one, schema)) for name, one in ordered.items() if one.kind == "top"}
     made = [F.coalesce(name, none[name]).alias(name) if name in none else F.col(name) for name in reductions]
-    df = df.select(*group, *made, INGESTION_TIME, F.lit(1).alias(MULT), ORIGIN)
-    df = df.withColumn(EVENT_TIME, F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME))
+    time = F.col(END) - 1 if frame.windowed else F.lit(END_OF_TIME)
+    df = df.select(*group, *made, INGESTION_TIME, F.lit(1).alias(MULT), ORIGIN, time.alias(EVENT_TIME))
     return replace(
         frame, df=df, clock="event", lateness_ms=0, unwindowable="" if frame.windowed else OVER_ALL_TIME
     )  # fmt: skip

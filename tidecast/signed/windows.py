@@ -46,12 +46,8 @@ def _by_watermark(df: DataFrame, size_ms: int, slide_ms: int) -> DataFrame:
     from pyspark.sql import functions as F
 
     spans = F.window(CLOCK, f"{size_ms} milliseconds", f"{slide_ms} milliseconds")
-    return (
-        df.withColumn(START, spans)
-        .withColumn(CLOCK, F.window_time(START))
-        .withColumn(END, F.unix_millis(f"{START}.end"))
-        .withColumn(START, F.unix_millis(f"{START}.start"))
-    )
+    of = {CLOCK: F.window_time(START), START: F.unix_millis(f"{START}.start"), END: F.unix_millis(f"{START}.end")}
+    return df.withColumn(START, spans).withColumns(of)
 
 
 def _by_arithmetic(df: DataFrame, size_ms: int, slide_ms: int) -> DataFrame:
