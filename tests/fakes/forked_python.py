@@ -50,7 +50,7 @@ def forked_python(folder: Path) -> Iterator[str]:
 def serve(address: str) -> None:
     """Fork for everyone who connects, until the standard input ends."""
     worker = importlib.import_module(MODULE)
-    for name in ("pandas", "pyarrow"):
+    for name in ("pandas", "pyarrow", "pyspark.sql.streaming.proto.StateMessage_pb2"):
         importlib.import_module(name)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the tests, which end this process
