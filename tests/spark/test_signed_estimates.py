@@ -107,11 +107,13 @@ def test_sketches_of_a_stream_keep_their_bounds_over_restarts(brief, tmp_path):
     found, entries = {}, []
 
     def merge(batch, _):
+        batch.persist()  # each of the two actions would make the micro-batch
         asked = [frequency("pages", F.lit(page)).alias(page) for page in ("p1", "p2", "p50", "nowhere")]
         for row in batch.select("*", *asked).collect():
             assert group(row) not in found, "a window came twice"
             found[group(row)] = row.asDict(recursive=True)
         entries.extend(row.asDict(recursive=True) for row in ledger(batch).collect())
+        batch.unpersist()
 
     for run_of in ((0,), (1, 2)):
         for n in run_of:
