@@ -110,7 +110,7 @@ def test_two_thousand_logs_end_in_the_reference_however_they_come(one_partition,
 @pytest.mark.parametrize("names", [ONCE, SESSIONS], ids=["windows", "sessions"])
 def test_the_other_operators_end_in_the_reference(one_partition, tmp_path, names):
     shape = LogShape(records=8, batches=2, keys=3, orphaned=0.1)
-    log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(30)})
+    log = together({seed: draw_changelog(shape, np.random.default_rng(seed)) for seed in range(20)})
     write_log(tmp_path, log)
     left, right = (read_log(one_partition, tmp_path, source, True, delay_ms=10**6) for source in log.sources)
     found, _ = run_query(told(built(names, left, right)), tmp_path)
