@@ -42,6 +42,8 @@ SPARK = {
     # What Spark checks of its own work, each time that a rule has changed a plan and for every file of a checkpoint.
     "spark.sql.lightweightPlanChangeValidation": "false",
     "spark.sql.streaming.checkpoint.fileChecksum.enabled": "false",
+    # What must hold of columns, under each name that they have: of plans with many names this is reckoned for long.
+    "spark.sql.constraintPropagation.enabled": "false",
     # Where in Python a column was made, for error texts that no test reads: eight calls to the JVM for each.
     "spark.python.sql.dataFrameDebugging.enabled": "false",
     "spark.sql.dataFrameQueryContext.enabled": "false",
