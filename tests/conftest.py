@@ -171,6 +171,8 @@ def spark(forking_python: str) -> Iterator[SparkSession]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYSPARK_PYTHON", forking_python)
         patch.setitem(COMMON, "spark.python.daemon.module", "tests.fakes.worker_daemon")
+        # Operators with state ask the JVM four times per group, which by TCP is more work than the answer.
+        patch.setitem(COMMON, "spark.python.unix.domain.socket.enabled", "true")
         patch.setenv("SPARK_SUBMIT_OPTS", LONG_LIVED)
         patch.setenv("PYSPARK_SUBMIT_ARGS", f"--driver-memory {HEAP} {os.environ['PYSPARK_SUBMIT_ARGS']}")
         session = local_session("tests", cores=2, delta=True)
