@@ -19,11 +19,12 @@ NOBODY = "127.0.0.1:9"
 
 @pytest.fixture
 def session(spark, monkeypatch, tmp_path):
-    """A query that names no sink writes nowhere."""
+    """A query that names no sink writes nowhere; none has a last micro-batch without records."""
     monkeypatch.setenv("TIDECAST_KAFKA__BOOTSTRAP", NOBODY)
     monkeypatch.setenv("KAFKA_PASSWORD", "secret")
     given = {
         "spark.sql.sources.default": "noop", "spark.sql.streaming.checkpointLocation": str(tmp_path / "checkpoints"),
+        "spark.sql.streaming.noDataMicroBatches.enabled": "false",
     }  # fmt: skip
     for name, value in given.items():
         spark.conf.set(name, value)
