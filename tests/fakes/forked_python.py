@@ -23,15 +23,16 @@ from configs.settings import ROOT
 
 MODULE = "pyspark.sql.streaming.transform_with_state_driver_worker"
 LAUNCHER = """#!{python} -IS
-import os, socket, sys
+import array, os, sys
 if sys.argv[1:] != ["-m", {module!r}]:
     os.execv({python!r}, [{python!r}, *sys.argv[1:]])
-with socket.socket(socket.AF_UNIX) as server:
-    server.connect({address!r})
-    socket.send_fds(server, [b"-"], [1, 2])
-    server.sendall(b"\\0".join(name + b"=" + value for name, value in os.environb.items()))
-    server.shutdown(socket.SHUT_WR)
-    server.recv(1)  # nothing is ever sent: the fork holds the other end until it is gone
+import _socket as net  # what `socket` adds to it would take as long as Python itself
+server = net.socket(net.AF_UNIX, net.SOCK_STREAM)
+server.connect({address!r})
+server.sendmsg([b"-"], [(net.SOL_SOCKET, net.SCM_RIGHTS, array.array("i", [1, 2]))])
+server.sendall(b"\\0".join(name + b"=" + value for name, value in os.environb.items()))
+server.shutdown(net.SHUT_WR)
+server.recv(1)  # nothing is ever sent: the fork holds the other end until it is gone
 """
 
 
