@@ -34,17 +34,23 @@ def compare(backfill: Backfill, tolerance: float = 0.0) -> Summary:
     Raises:
         BackfillError: the replay is not written to its end, or its windows are of several lengths.
     """
-    with differences(backfill, backfill.spark, tolerance) as windows:
+    with differences(backfill, backfill.spark, table_version(backfill.table), tolerance) as windows:
         found = summarise(windows)
         differ = found.differs + found.new + found.gone
         return replace(found, columns=_columns(windows, backfill.form)) if differ else found
 
 
 @contextmanager
-def differences(backfill: Backfill, spark: SparkSession, tolerance: float) -> Iterator[DataFrame]:
+def differences(backfill: Backfill, spark: SparkSession, at: int, tolerance: float) -> Iterator[DataFrame]:
     """Give every window of the range that either table has, of one Delta version each, as long as they are used.
 
     They are kept meanwhile: the tables are read and joined once, whatever is asked of them.
+
+    Args:
+        backfill: with its newest round written.
+        spark: the session that reads them.
+        at: Delta version of the live table.
+        tolerance: as `compare` takes it.
 
     Yields:
         Key, window, `_old` and `_new` values (null: no result), `_kind` (equal, differs, new, gone), `_changed` (live
@@ -60,7 +66,7 @@ def differences(backfill: Backfill, spark: SparkSession, tolerance: float) -> It
         raise BackfillError(f"tolerance {tolerance}: give 0 or more")
     if not spec.last.written:
         raise BackfillError(f"backfill {spec.words} is not written to its end: go on with its replay, or cancel it")
-    at, shadow_at = table_version(backfill.table), table_version(backfill.shadow)
+    shadow_at = table_version(backfill.shadow)
     inside = within(spec.begin, spec.end)
     live = rows_at(spark, backfill.table, at).alias("t").where(inside)
     live = live.select(*form.group, _row(form.values, _OLD), DELETED, VERSION, COVERS)

@@ -66,8 +66,10 @@ def publish(backfill: Backfill, tolerance: float = 0.0, attempts: int = 10, last
     if attempts < 1:
         raise BackfillError(f"{attempts} attempts to publish {backfill.spec.words}: give 1 or more")
     with refuse_full_disk(backfill.spec, "published"):
-        summary = retried(lambda: _published(backfill, tolerance), attempts)
-        waiting = changed_windows(backfill, backfill.spec.last.mark, table_version(backfill.table)).count()
+        summary, left_at = retried(lambda: _published(backfill, tolerance), attempts)
+        at, waiting = table_version(backfill.table), summary.changed
+        if at != left_at:  # another writer came by
+            waiting = changed_windows(backfill, backfill.spec.last.mark, at).count()
         if last and not waiting:
             backfill.save(replace(backfill.spec, state="published"))
     return Publication(summary, summary.due > 0, waiting)
@@ -120,8 +122,8 @@ def settle(
     )
 
 
-def _published(backfill: Backfill, tolerance: float) -> Summary:
-    """One attempt: from what stands in the table now."""
+def _published(backfill: Backfill, tolerance: float) -> tuple[Summary, int]:
+    """One attempt, from what stands in the table now; and its Delta version then, if nobody else writes meanwhile."""
     from pyspark.sql import functions as F
 
     spec = backfill.spec
@@ -134,7 +136,8 @@ def _published(backfill: Backfill, tolerance: float) -> Summary:
             f"backfill {spec.words} runs plan {spec.plan!r}, the live query runs {form.plan!r}: it can be compared only"
             f" until that plan is promoted ({PROMOTE})"
         )
-    with differences(backfill, spark, tolerance) as windows:
+    at = table_version(backfill.table)
+    with differences(backfill, spark, at, tolerance) as windows:
         summary = summarise(windows)
         if summary.due:
             spark.conf.set(_METADATA, json.dumps({"backfill": spec.name, "round": spec.last.number}))
@@ -144,5 +147,7 @@ def _published(backfill: Backfill, tolerance: float) -> Summary:
                 *form.group, *(F.col("_new")[name].alias(name) for name in form.values),
                 F.col("_new").isNull().alias(DELETED), mark.alias(VERSION), mark.alias(COVERS),
             )  # fmt: skip
-            merge(form, source, within(spec.begin, spec.end), correction(form))
-    return summary
+            told = merge(form, source, within(spec.begin, spec.end), correction(form)).collect()
+            if any(row["num_affected_rows"] for row in told):  # of none there may be no commit
+                at += 1
+    return summary, at

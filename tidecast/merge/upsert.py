@@ -111,7 +111,7 @@ def _noted(form: TableForm, source: DataFrame, part: Column) -> DataFrame:
     return source.withColumns({**values, DELETED: F.col(DELETED) | part, COVERS: covers})
 
 
-def merge(form: TableForm, source: DataFrame, among: str, matched: list[str]) -> None:
+def merge(form: TableForm, source: DataFrame, among: str, matched: list[str]) -> DataFrame:
     """Merge rows into a table in one commit; those that it has not are inserted.
 
     Args:
@@ -119,6 +119,9 @@ def merge(form: TableForm, source: DataFrame, among: str, matched: list[str]) ->
         source: `s`; with all columns of the table.
         among: a condition on `t` that holds of all that can match, so that other files are not read.
         matched: clauses.
+
+    Returns:
+        What Delta says of it: one row, with `num_affected_rows`; where these are 0, there may be no commit.
     """
     spark = source.sparkSession
     name = f"tidecast_merge_{uuid4().hex}"
@@ -126,7 +129,7 @@ def merge(form: TableForm, source: DataFrame, among: str, matched: list[str]) ->
     columns = [quoted(column) for column in (*form.group, *form.values, VERSION, DELETED, COVERS)]
     on = " AND ".join(f"t.{quoted(column)} <=> s.{quoted(column)}" for column in form.group)
     try:
-        spark.sql(
+        return spark.sql(
             f"MERGE INTO {identifier(form.table)} t USING {name} s ON {on} AND {among} {' '.join(matched)}"
             f" WHEN NOT MATCHED THEN INSERT ({', '.join(columns)}) VALUES ({', '.join(f's.{c}' for c in columns)})"
         )
