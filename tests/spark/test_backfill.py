@@ -306,13 +306,14 @@ def test_a_finished_range_and_an_open_gap_begin_anew_with_a_later_plan(one_parti
     prepare(spark, table, "later", 0, 30, "2").close()  # what it publishes is not taken back by an older one
     with pytest.raises(BackfillError, match="a later one took over its range"):
         prepare(spark, table, "fix", 0, 30, "2", follow=True)
-    assert cancel(table, "later")
-    prepare(spark, table, "fix", 0, 20, "2").close()
     with pytest.raises(BackfillError, match="exists with plan '2', not '3': cancel it, and order the range again"):
-        prepare(spark, table, "fix", 0, 20, "3")  # which is open
-    with prepare(spark, table, "gap-1", 20, 30, "2", most=0) as gap:
-        write(gap, told(spark, {("a", 20): 50}))
-    with prepare(spark, table, "gap-1", 20, 30, "3", most=0) as gap:
+        prepare(spark, table, "later", 0, 30, "3")  # which is open
+    assert cancel(table, "later")
+    with prepare(spark, table, "fix", 20, 30, "2", most=0) as gap:
+        assert gap.spec.begin == 20 and not gap.spec.last.written  # of one that was taken over all begins anew
+        gap.shadow.mkdir()
+        gap.save(gap.spec.with_written())
+    with prepare(spark, table, "fix", 20, 30, "3", most=0) as gap:
         assert gap.spec.plan == "3" and not gap.spec.last.written and not gap.shadow.exists()
 
 
@@ -331,16 +332,16 @@ def test_windows_of_several_lengths_are_refused_where_they_stand_in_the_range_or
         _window_ms(one_partition, str(table))
     assert not (tmp_path / "changed.backfills").exists()
     sink_(of({("long", 0): None}), 1)  # as a publish with windows of another length leaves it
+    beside = {("long", 20): 3, ("short", 40): 4}
     with prepare(one_partition, table, "fix", 0, 20, "1") as backfill:
-        write(backfill, of({("short", 0): 5, ("short", 5): 6}))
-        assert publish(backfill).summary.due == 2
-    standing = {("short", 0): 5, ("short", 5): 6, ("long", 20): 3, ("short", 40): 4}
-    with prepare(one_partition, table, "sessions", 60, 80, "1") as backfill:
-        write(backfill, of({("long", 60): 7, ("short", 60): 8}))
+        write(backfill, of({("long", 0): 7, ("short", 0): 8}))
         for act in (compare, publish):
             with pytest.raises(BackfillError, match="windows of 5 and 10 ms: a replay is for windows of one length"):
                 act(backfill)
-    assert seen(table) == standing
+        assert seen(table) == {("short", 0): 2, **beside}
+        write(backfill, of({("short", 0): 5, ("short", 5): 6}))
+        assert publish(backfill).summary.due == 2
+    assert seen(table) == {("short", 0): 5, ("short", 5): 6, **beside}
 
 
 def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_path):
