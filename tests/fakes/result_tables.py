@@ -35,6 +35,23 @@ def live(spark, table, *batches):
     return sink
 
 
+def of_others(folder):
+    """A Delta table with the columns of `SCHEMA` that no sink has made, `plain`, and a folder of Parquet, `parquet`."""
+    fields = [
+        {"name": name, "type": {"bigint": "long"}.get(its, its), "nullable": True, "metadata": {}}
+        for name, its in (column.split() for column in SCHEMA.split(", "))
+    ]
+    table = {
+        "id": "plain", "format": {"provider": "parquet", "options": {}}, "partitionColumns": [], "configuration": {},
+        "schemaString": json.dumps({"type": "struct", "fields": fields}), "createdTime": 0,
+    }  # fmt: skip
+    actions = ({"protocol": {"minReaderVersion": 1, "minWriterVersion": 2}}, {"metaData": table})
+    (folder / "plain" / "_delta_log").mkdir(parents=True)
+    (folder / "plain" / "_delta_log" / f"{0:020}.json").write_text("\n".join(map(json.dumps, actions)))
+    (folder / "parquet").mkdir()
+    pyarrow.parquet.write_table(pa.table({"shop": ["a"]}), folder / "parquet" / "0.parquet")
+
+
 def standing(table):
     """The rows that `tidecast.merge.read_results` has of a table, read from its log and its files without Spark."""
     files = {}

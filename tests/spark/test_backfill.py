@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.fakes.full_disk import no_room, pid_of
-from tests.fakes.result_tables import SCHEMA, as_rows, live, seen, told, version
+from tests.fakes.result_tables import SCHEMA, as_rows, live, of_others, seen, told, version
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import publish as publishing
 from tidecast.backfill.difference import compare
@@ -353,10 +353,9 @@ def test_what_does_not_fit_is_refused_with_a_remedy(one_partition, table, tmp_pa
 
     with pytest.raises(BackfillError, match="is no Delta table, so it is a sink that does not merge: refused for over"):
         begin(at=tmp_path / "absent")
-    rows.write.parquet(str(tmp_path / "parquet"))
+    of_others(tmp_path)
     with pytest.raises(BackfillError, match="is no Delta table"):
         begin(at=tmp_path / "parquet")
-    rows.drop("_deleted").write.format("delta").save(str(tmp_path / "plain"))
     with pytest.raises(MergeError, match="plain is a sink that does not merge"):
         begin(at=tmp_path / "plain")
     assert not (tmp_path / "plain.backfills").exists()

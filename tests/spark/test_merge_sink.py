@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.relation import results as pure
-from tests.fakes.result_tables import live, seen, told, version
+from tests.fakes.result_tables import live, of_others, seen, told, version
 from tidecast.merge import MergeError, MergeSink, read_results
 from tidecast.merge.columns import COVERS
 from tidecast.merge.table import read_form
@@ -50,10 +50,9 @@ def test_repeats_and_older_batches_change_nothing_and_what_cannot_be_merged_is_r
         MergeSink(str(table))(rows.drop("shop"), 3)
     with pytest.raises(Exception, match="two results of one key in one window"):
         sink(rows.union(rows), 3)
-    rows.write.format("delta").save(str(tmp_path / "plain"))
+    of_others(tmp_path)
     with pytest.raises(MergeError, match=r"plain is a sink that does not merge \(it lacks _covers bigint, _version"):
         MergeSink(str(tmp_path / "plain"), ["shop"])(rows, 0)
-    rows.write.parquet(str(tmp_path / "parquet"))
     with pytest.raises(MergeError, match="parquet is no Delta table, and none can be made there"):
         MergeSink(str(tmp_path / "parquet"), ["shop"])(rows, 0)
     with pytest.raises(MergeError, match="parquet is no Delta table"):
