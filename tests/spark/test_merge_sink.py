@@ -118,8 +118,8 @@ def test_a_stream_of_signed_changes_is_written_as_a_batch_says_it(one_partition,
     again = read_form(spark, str(table))
     assert (again.epoch, again.plan) == (1, "2") and again.query != form.query
     older = r"in epoch 1, this is query .* in epoch 0, .*give epoch=2 with a new one"
-    with pytest.raises(Exception, match=older):
-        run(MergeSink(str(table), ["shop"]), "fourth", stateless)
+    with pytest.raises(MergeError, match=older):
+        MergeSink(str(table), ["shop"])(stateless(spark.createDataFrame([("a", 10)], "shop string, amount bigint")), 0)
     assert read_form(spark, str(table)) == again
     assert results() == [("a", 2, [(10,)])]
 
