@@ -11,6 +11,8 @@ from pipelines.lake.tables import newest_version
 from tidecast.merge import MergeSink
 
 SCHEMA = "shop string, _window_start bigint, _window_end bigint, orders bigint, _deleted boolean"
+HOURLY = {("a", 0): 5, ("b", 0): 7, ("a", 10): 1, ("a", 20): 50}
+"""What stands in the table of the fixture `hourly`."""
 
 
 def as_rows(rows):

@@ -13,7 +13,7 @@ import pytest
 from pyspark.sql import functions as F
 
 from tests.fakes.full_disk import no_room, pid_of
-from tests.fakes.result_tables import SCHEMA, as_rows, live, of_others, seen, told, version
+from tests.fakes.result_tables import HOURLY, SCHEMA, as_rows, live, of_others, seen, told, version
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import publish as publishing
 from tidecast.backfill.difference import compare
@@ -28,22 +28,15 @@ from tidecast.recovery.checkpoint import RecoveryError
 from tidecast.recovery.outage import _window_ms
 
 pytestmark = pytest.mark.spark
-OLD = {("a", 0): 5, ("b", 0): 7, ("a", 10): 1, ("a", 20): 50}
+OLD = HOURLY
 TRUE = {("a", 0): 6, ("c", 0): 3, ("a", 10): 1}  # of the range [0, 20)
 NEW = {**TRUE, ("a", 20): 50}
 
 
-@pytest.fixture(scope="module")
-def written(spark, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("written") / "hourly"
-    live(spark, folder, OLD)
-    return folder
-
-
 @pytest.fixture
-def table(written, tmp_path):
+def table(hourly, tmp_path):
     """One that a live query has written."""
-    return shutil.copytree(written, tmp_path / "lake" / "hourly")
+    return shutil.copytree(hourly, tmp_path / "lake" / "hourly")
 
 
 def files(folder):

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from models.relation import results as pure
-from tests.fakes.result_tables import live, of_others, seen, told, version
+from tests.fakes.result_tables import HOURLY, live, of_others, seen, told, version
 from tidecast.merge import MergeError, MergeSink, read_results
 from tidecast.merge.columns import COVERS
 from tidecast.merge.table import read_form
@@ -17,26 +17,19 @@ pytestmark = pytest.mark.spark
 HOUR = 3_600_000
 
 
-@pytest.fixture(scope="module")
-def written(spark, tmp_path_factory):
-    folder = tmp_path_factory.mktemp("written") / "hourly"
-    live(spark, folder, {("a", 0): 1, ("b", 0): 2, ("c", 0): 1})
-    return folder
-
-
 @pytest.fixture
-def table(written, tmp_path):
+def table(hourly, tmp_path):
     """One whose first micro-batch is written."""
-    return shutil.copytree(written, tmp_path / "hourly")
+    return shutil.copytree(hourly, tmp_path / "hourly")
 
 
 def test_repeats_and_older_batches_change_nothing_and_what_cannot_be_merged_is_refused(one_partition, table, tmp_path):
     spark, sink = one_partition, live(one_partition, table)
-    sink(told(spark, {("a", 0): None, ("b", 0): 5, ("a", 10): 7}), 1)
-    stands = {("b", 0): 5, ("a", 10): 7, ("c", 0): 1}
+    sink(told(spark, {("a", 0): None, ("b", 0): 5, ("c", 0): 7}), 1)
+    stands = {("b", 0): 5, ("c", 0): 7, ("a", 10): 1, ("a", 20): 50}
     assert seen(table) == stands
     before = version(table)
-    sink(told(spark, {("a", 0): None, ("b", 0): 5, ("a", 10): 7}), 1)
+    sink(told(spark, {("a", 0): None, ("b", 0): 5, ("c", 0): 7}), 1)
     MergeSink(str(table), ["shop"])(told(spark, {("a", 0): 1, ("b", 0): 2}), 0)  # a driver that should be dead
     sink(told(spark, {}), 2)
     assert version(table) == before and seen(table) == stands
@@ -66,7 +59,7 @@ def test_any_tellings_end_as_the_pure_rule_says(one_partition, table):
     rng = np.random.default_rng(5)
     sink = live(spark, table)
     spark.sql(f"UPDATE delta.`{table}` SET orders = 100, {COVERS} = 0 WHERE shop = 'b'")
-    rule = {key: pure.ResultRow(1, 0) for key in (("a", 0), ("c", 0))} | {("b", 0): pure.ResultRow(100, 0, 0)}
+    rule = {key: pure.ResultRow(orders, 0) for key, orders in HOURLY.items()} | {("b", 0): pure.ResultRow(100, 0, 0)}
     keys = [("a", 0), ("b", 0), ("c", 0), ("d", 0), ("a", 10)]
     for batch in (2, 1, 2):
         rows = {keys[i]: [None, 7, 8, 9][rng.integers(4)] for i in rng.choice(5, 4, replace=False)}

@@ -1,5 +1,6 @@
 """A range of a table, read again as if the topic still held it: paced, in order, once, and into the live table."""
 
+import shutil
 import time
 from collections import Counter
 from dataclasses import replace
@@ -15,9 +16,9 @@ import pytest
 
 from pipelines.backfill.asked import RangeError, TimeRange
 from pipelines.backfill.tables import find_in_table, find_range
-from tests.fakes import driver, result_tables
+from tests.fakes import driver
 from tests.fakes.held_topic import noted
-from tests.fakes.result_tables import seen
+from tests.fakes.result_tables import HOURLY, seen
 from tests.fakes.waiting import wait_until
 from tidecast.backfill import replay_into, replay_into_topic
 from tidecast.backfill.kept import kept_folder
@@ -167,11 +168,11 @@ def test_a_range_of_a_table_is_found_paced_and_corrects_the_live_table_but_windo
     assert sorted(path.name for path in left if path.is_file()) == [".lock", "lease", "lost", "spec.json"]
 
 
-def test_one_that_is_cancelled_while_its_range_is_copied_leaves_nothing(one_partition, tables, tmp_path):
+def test_one_that_is_cancelled_while_its_range_is_copied_leaves_nothing(one_partition, tables, hourly, tmp_path):
     spark, table = one_partition, tmp_path / "minutes"
     job = driver.job()
     job.mode, order = "act", ordered(spark, tables / "delta", 120, 360)
-    result_tables.live(spark, table, {("0", 0): 1})
+    shutil.copytree(hourly, table)
     replays = Replays(job, replay_into(spark, str(table), plan, {}, output_mode="update"))
     try:
         job.orders["lost"] = order
@@ -179,7 +180,7 @@ def test_one_that_is_cancelled_while_its_range_is_copied_leaves_nothing(one_part
         wait_until(lambda: replays.poll() or folder.exists(), "its copy", 300, 0.05)
         job.orders["lost"] = replace(order, wanted="cancel", wall_time=order.wall_time + 1)
         wait_until(lambda: replays.poll() or replays.states().get("lost") == "cancelled", "its end", 300, 0.05)
-        assert not folder.exists() and seen(table) == {("0", 0): 1}
+        assert not folder.exists() and seen(table) == HOURLY
     finally:
         replays.close()
     assert "its range is copied" in {one.reason for one in job.outbox.of(ReplayProgress)}
