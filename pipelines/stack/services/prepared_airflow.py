@@ -3,8 +3,9 @@
 Nearly all that is made while modules are imported stays. Python's collector looks through all of it again and again, a
 fifth of the CPU of a start; here not at all, and later neither, so that forks share what they never change.
 
-The scheduler's LocalExecutor forks every task from it. Without this each task imports its libraries anew, up to 10 s of
-CPU. None of our own packages is among them, so that a task runs the code as it is when the task begins.
+The scheduler's LocalExecutor forks every task from it, and the processor of DAGs each look at a file. Without this each
+of them imports its libraries anew, a task up to 10 s of CPU. None of our own packages is among them, so that a task
+runs the code as it is when the task begins.
 """
 
 from __future__ import annotations
@@ -13,19 +14,33 @@ import gc
 import os
 import runpy
 import sys
-from importlib import import_module
+from pkgutil import resolve_name
 
 TASKS = (
     "pyspark.sql.functions", "great_expectations", "mlflow.tracking",
     "mlflow.pytorch", "sklearn.linear_model", "river.drift", "matplotlib.figure",
     "torch._dynamo",  # torch imports it when the first optimizer is made: 6 s of CPU on a busy computer
+    "numba", "kafka",
 )  # fmt: skip
 """What tasks import by the settings as they are shipped. None of them starts a thread; a fork would lose it."""
+FILES = (
+    "pydantic_settings",
+    "airflow.providers.standard.operators.hitl",
+    "airflow.providers.standard.operators.trigger_dagrun",
+    "airflow.sdk:task.python",  # by whoever asks for `@task` first all of Airflow's providers are looked through
+)
+"""What our files of DAGs need, which each task runs, too."""
 LIBRARIES = {
     "api-server": ("airflow.api_fastapi.main",),  # which makes the application that the server serves
-    "scheduler": (*TASKS, "airflow.__main__", "airflow.cli.commands.scheduler_command"),
-    "dag-processor": ("airflow.__main__", "airflow.cli.commands.dag_processor_command"),
-}
+    "scheduler": (
+        *TASKS, "airflow.__main__", "airflow.cli.commands.scheduler_command",
+        # What each worker of its executor imports once it has a task.
+        "airflow.sdk.execution_time.supervisor", "airflow.sdk.execution_time.task_runner",
+        "airflow.dag_processing.dagbag", *FILES,
+    ),
+    "dag-processor": ("airflow.__main__", "airflow.cli.commands.dag_processor_command", *FILES),
+}  # fmt: skip
+"""By program, modules, or behind a colon what is looked up in one."""
 
 
 def main() -> None:
@@ -41,7 +56,7 @@ def main() -> None:
     os.environ.setdefault("MLFLOW_DISABLE_TELEMETRY", "true")
     gc.disable()
     for name in LIBRARIES[sys.argv[1]]:
-        import_module(name)
+        resolve_name(name if ":" in name else f"{name}:")  # without one it hides why a module cannot be imported
     gc.freeze()
     gc.enable()
     sys.argv[0] = "airflow"

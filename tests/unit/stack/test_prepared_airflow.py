@@ -13,7 +13,7 @@ import gc, json, runpy, sys
 from pipelines.stack.services import prepared_airflow
 
 loaded, began = [], gc.get_freeze_count()
-prepared_airflow.import_module = lambda name: loaded.append((name, gc.isenabled()))
+prepared_airflow.resolve_name = lambda name: loaded.append((name.removesuffix(":"), gc.isenabled()))
 runpy.run_module = lambda name, **how: print(
     json.dumps([loaded, name, sys.argv, gc.isenabled(), gc.get_freeze_count() > began])
 )
