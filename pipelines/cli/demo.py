@@ -104,11 +104,11 @@ def report(
     """
     from pipelines.report.headline import summary_text
     from pipelines.report.page import render_report
-    from pipelines.report.summary import write_summary
 
     here, other = named_run(run_dir), named_run(compare_with) if compare_with else None
-    print(summary_text(write_summary(here)))
-    print(f"report: {render_report(here, other)}")
+    summary, page = render_report(here, other)
+    print(summary_text(summary))
+    print(f"report: {page}")
 
 
 def named_run(path: Path) -> Path:

@@ -37,7 +37,6 @@ from pipelines.registry import Registry
 from pipelines.report.backfill.text import backfill_failures
 from pipelines.report.headline import newcomer_lines
 from pipelines.report.page import render_report
-from pipelines.report.summary import write_summary
 from pipelines.stack.isolation import isolated_settings
 from pipelines.stack.processes import describe, find_processes
 from pipelines.stack.stack import Stack
@@ -85,8 +84,7 @@ def run_demo(settings: Settings) -> tuple[dict[str, Any], Path, list[str]]:
             shutil.rmtree(run_dir, ignore_errors=True)
         raise
     run_facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), fitted=fitted, **found)
-    summary = write_summary(run_dir)
-    page = render_report(run_dir)
+    summary, page = render_report(run_dir)
     return summary, page, list_failures(summary, run_facts)
 
 
@@ -103,7 +101,7 @@ def list_failures(summary: dict[str, Any], run_facts: dict[str, Any]) -> list[st
     forecast, for at least one scale-up that the forecast caused and a batch used.
 
     Args:
-        summary: of `write_summary`.
+        summary: of `render_report`.
         run_facts: content of `run.json`, `left_alive` included.
 
     Raises:

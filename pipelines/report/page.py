@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from pipelines.html.document import document, holder, section, tile_row
 from pipelines.html.numbers import number, number_of
@@ -18,26 +18,32 @@ from pipelines.report.recorded.run import load_run
 from pipelines.report.time_axis import trace_moments
 
 
-def render_report(run_dir: Path, compare: Path | None = None) -> Path:
-    """Write `report.html` into a run's folder, replacing an older one, and return its path; the page needs no network.
+class Report(NamedTuple):
+    """What a run came to: its summary, as `summary.json` has it, and the path of its page."""
 
-    The run of the folder `compare`, if given, is shown beside it.
+    summary: dict[str, Any]
+    page: Path
+
+
+def render_report(run_dir: Path, compare: Path | None = None) -> Report:
+    """Write `summary.json` and `report.html` into a run's folder, replacing older ones; the page needs no network.
+
+    The run of the folder `compare`, if given, is shown beside it on the page.
 
     Raises:
         RunError, EventLogError: a file of a run or Spark's event log is missing or broken.
         KeyError, ValueError: a file lacks a field, or holds a wrong value.
         ZeroDivisionError, ZoneInfoNotFoundError: a run lasted no time, or the trace's time zone is unknown here.
-        OSError: a file cannot be read, or the page cannot be written.
+        OSError: a file cannot be read, or one of the two cannot be written.
     """
     measured = measure_run(load_run(run_dir))
     other = measure_run(load_run(compare)) if compare else None
-    path = run_dir / "report.html"
-    path.write_text(_page(measured, other), encoding="utf-8")
-    return path
+    figures, path = summary.keep_summary(measured), run_dir / "report.html"
+    path.write_text(_page(measured, figures, other), encoding="utf-8")
+    return Report(figures, path)
 
 
-def _page(measured: RunMeasures, other: RunMeasures | None) -> str:
-    figures = summary.summary_of(measured)
+def _page(measured: RunMeasures, figures: dict[str, Any], other: RunMeasures | None) -> str:
     other_figures = summary.summary_of(other) if other else None
     chart_by_name = {
         "load": charts.load_chart(measured, other),

@@ -96,8 +96,20 @@ def write_summary(run_dir: Path) -> dict[str, Any]:
         ZeroDivisionError: the run lasted no time.
         OSError: a file cannot be read, or the summary cannot be written.
     """
-    summary = summary_of(measure_run(read.load_run(run_dir)))
-    (run_dir / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
+    return keep_summary(measure_run(read.load_run(run_dir)))
+
+
+def keep_summary(measured: RunMeasures) -> dict[str, Any]:
+    """Write the summary of a run that was measured to `summary.json` in its folder, and return it; see `write_summary`.
+
+    Raises:
+        KeyError: `run.json` or `counts.json` lacks a key.
+        ValueError: a figure is no number of JSON.
+        ZeroDivisionError: the run lasted no time.
+        OSError: it cannot be written.
+    """
+    summary = summary_of(measured)
+    (measured.run.folder / "summary.json").write_text(json.dumps(summary, indent=1, allow_nan=False) + "\n")
     return summary
 
 

@@ -20,7 +20,6 @@ from pipelines.registry import Registry
 from pipelines.report.measures import lost_executors, measure_run
 from pipelines.report.page import render_report
 from pipelines.report.recorded import run as read
-from pipelines.report.summary import write_summary
 from tests.fakes.bad_events import BAD_EVENTS
 from tests.ring import faults
 from tests.ring.faults import FaultyScreen
@@ -81,20 +80,26 @@ def ring(tmp_path_factory):
     for thread in screen.threads:
         thread.join(60)
     facts = update_run_json(run_dir, wall_end=time.time(), left_alive=left_alive(stack), **found)
+    summary, page = render_report(run_dir)
     return {
         "dir": run_dir,
         "lake": lake_folder(stack.settings),
         "registry": Registry(stack.settings),
         "facts": facts,
-        "summary": write_summary(run_dir),
+        "summary": summary,
         "asked": person.asked,
         "killed": screen.killed,
         "killed_at": screen.killed_at,
         "faults": screen.done,
         "sent": screen.sent,
         "failed": screen.failed,
-        "page": render_report(run_dir),
+        "page": page,
     }
+
+
+@pytest.fixture(scope="module")
+def measured(ring):
+    return measure_run(read.load_run(ring["dir"]))
 
 
 def lines(ring, name):
@@ -136,14 +141,13 @@ def test_raises_taught_the_lead_time_and_late_seconds_were_counted_live(ring):
     assert promise["seconds"] > 0 and 0 <= promise["late_s"] <= promise["seconds"] + 1
 
 
-def test_no_scale_action_stopped_the_query(ring):
+def test_no_scale_action_stopped_the_query(ring, measured):
     """In an action, records never waited with nothing running for longer than at the restart here, or than noise does.
 
     Halts that a planted fault made are left out: as long as the broker was away, no action could be worse.
 
     How many seconds that was is a figure of the main job, no matter of a test.
     """
-    measured = measure_run(read.load_run(ring["dir"]))
     seconds = measured.seconds.reset_index(drop=True)
     killed, back = (int(at - measured.run.start) for at in (ring["killed_at"], ring["faults"]["take_broker_away"]))
     faulty = {*range(killed - 1, killed + RECOVERY_S)}
@@ -158,8 +162,7 @@ def test_no_scale_action_stopped_the_query(ring):
     assert lengths[True] <= lengths[False], lengths
 
 
-def test_the_executor_that_was_killed_is_the_one_that_was_lost(ring):
-    measured = measure_run(read.load_run(ring["dir"]))
+def test_the_executor_that_was_killed_is_the_one_that_was_lost(ring, measured):
     assert ring["killed"] in set(measured.run.executors["executor"][lost_executors(measured)])
     assert ring["summary"]["executors_lost"] >= 1
 

@@ -155,7 +155,7 @@ def test_the_section_shows_rates_executors_latency_progress_prices_and_relief(fi
 def test_the_page_has_the_section_also_of_a_backfill_that_did_not_end(tmp_path):
     run_dir.write(tmp_path, seconds=14)
     run_backfill.write(tmp_path, at=5, seconds=14, windows=(50, 0, 50))
-    page = render_report(tmp_path).read_text()
+    page = render_report(tmp_path).page.read_text()
     assert page.index("Load and capacity") < page.index("Backfill of a corrected hour") < page.index(">Decisions<")
     assert "was not done: running" in page
     drawn = figures(page)
@@ -198,9 +198,9 @@ def test_relief_is_told_as_it_was_decided_also_by_an_earlier_controller(tmp_path
 def test_a_run_without_a_backfill_shows_nothing_of_one(tmp_path):
     folder = tmp_path / "run"
     run_dir.write(folder, seconds=12)
-    s = write_summary(folder)
+    s, path = render_report(folder)
     assert s["backfill"] is None and "ackfill" not in summary_text(s)
-    page = render_report(folder).read_text()
+    page = path.read_text()
     assert "Backfill of" not in page and not any("backfill" in name for name in figures(page))
     assert list_failures(s, FACTS) == []
     older = {key: value for key, value in s.items() if key not in ("backfill", "late_dropped")}

@@ -14,8 +14,8 @@ def pages(tmp_path_factory):
     run_dir.write(ours, seconds=60, stop=(50, 3))
     run_dir.write(theirs, policy="reactive", seconds=60)
     return {
-        "compared": render_report(ours, theirs).read_text(),
-        "reactive": render_report(theirs).read_text(),
+        "compared": render_report(ours, theirs).page.read_text(),
+        "reactive": render_report(theirs).page.read_text(),
         "ours": ours,
     }
 
@@ -96,7 +96,7 @@ def test_the_newcomer_is_shown_where_there_was_one(pages, tmp_path):
     run_dir.write(tmp_path, seconds=20)
     known = json.loads((tmp_path / "run.json").read_text())
     (tmp_path / "run.json").write_text(json.dumps({**known, "newcomer": None}))
-    assert "<h3>Newcomer</h3>" not in render_report(tmp_path).read_text()
+    assert "<h3>Newcomer</h3>" not in render_report(tmp_path).page.read_text()
 
 
 def test_a_run_without_forecasts_says_so(pages):
@@ -119,7 +119,7 @@ def test_levels_and_steps_are_named_as_they_were_forecast(tmp_path, pages):
     assert "One step is 30 minutes of the trace" in pages["compared"]
     run_dir.write(tmp_path, seconds=60)
     forecast_less(tmp_path, [0.2, 0.5, 0.8], 2)
-    page = render_report(tmp_path).read_text()
+    page = render_report(tmp_path).page.read_text()
     names = {trace["name"] for trace in figures(page)["fan-1"]["data"]}
     assert {"20 to 80 %", "80 % level"} <= names and not names & {"5 to 95 %", "90 % level"}
     assert "80 % level held" in page and "(should be 80 %)" in page and "90 % level" not in page
@@ -131,7 +131,7 @@ def test_what_others_wrote_stays_text(tmp_path):
     run_dir.write(tmp_path, seconds=20)
     file = tmp_path / "decisions.jsonl"
     file.write_text(file.read_text().replace('"reason": "', '"reason": "<script>alert(1)</script> '))
-    page = render_report(tmp_path).read_text()
+    page = render_report(tmp_path).page.read_text()
     assert "<script>alert" not in page
     assert "&lt;script&gt;alert(1)" in page
 
@@ -146,7 +146,7 @@ def test_what_an_outcome_observed_is_written_as_a_person_reads_it(tmp_path):
     for line in file.read_text().splitlines():
         rows.append(json.dumps({**json.loads(line), "observed": seen}))
     file.write_text("\n".join(rows) + "\n")
-    page = render_report(tmp_path).read_text()
+    page = render_report(tmp_path).page.read_text()
     assert "waited 1.2 s; at most 60 s were allowed; started in time; lag 1,200 → 30 records" in page
     assert "processed 141 → 250 records/s" in page
     assert not re.search("censored|patience s|patience_s|rps before", without_plotly(page))

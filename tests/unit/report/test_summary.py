@@ -235,7 +235,7 @@ def test_a_run_whose_only_raise_was_of_no_use_is_summarised(tmp_path):
             unused = ("confirmed_at", "useful_at", "executors_after")
             kept = [{name: value for name, value in kept[0].items() if name not in unused} | {"status": "ineffective"}]
         file.write_text("".join(json.dumps(row) + "\n" for row in kept))
-    s = write_summary(tmp_path)
+    s, page = render_report(tmp_path)
     assert (s["ineffective"], s["scale_ups"], s["forecast_scale_ups_confirmed"]) == (1, 1, 0)
     assert s["decision_to_useful_s"]["n"] == s["decision_to_executor_s"]["n"] == 0
-    assert render_report(tmp_path).exists()
+    assert page.exists()
