@@ -197,6 +197,19 @@ def all_workers(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def schema(all_workers: Path) -> Path:
+    """The database of an MLflow store without our experiment, one for all workers; a new one takes seconds to make."""
+    from configs.settings import load
+    from pipelines.registry import Registry
+    from tests.fakes.unsynced import leave_unsynced
+
+    leave_unsynced()
+    settings = load(var=all_workers / "schema", mlflow={"experiment": "none of ours"})
+    Registry(settings)  # it waits for the worker that makes it
+    return settings.var_dir / "mlflow" / "mlflow.db"
+
+
+@pytest.fixture(scope="session")
 def broker_var(all_workers: Path) -> Path:
     """The `var` folder of the stack whose broker all workers use."""
     return all_workers / "broker"

@@ -7,16 +7,6 @@ import pytest
 
 from configs.settings import Settings, load
 from pipelines.registry import Registry
-from tests.fakes.unsynced import leave_unsynced
-
-
-@pytest.fixture(scope="session")
-def schema(all_workers) -> Path:
-    """The database of an MLflow store without our experiment, one for all workers; a new one takes seconds to make."""
-    leave_unsynced()
-    settings = load(var=all_workers / "schema", mlflow={"experiment": "none of ours"})
-    Registry(settings)  # it waits for the worker that makes it
-    return settings.var_dir / "mlflow" / "mlflow.db"
 
 
 @pytest.fixture(scope="module")
