@@ -25,7 +25,6 @@ from pipelines.stack.ports import HOST
 ADDRESS = f"http://{HOST}:{{airflow}}"
 CONNECTION = "AIRFLOW__DATABASE__SQL_ALCHEMY_CONN"
 """Variable of the database's address."""
-_COMMAND = [sys.executable, "-m", "airflow"]
 _PREPARED = [sys.executable, "-P", str(Path(__file__).with_name("prepared_airflow.py"))]
 """By its file: Airflow may be given the code of another release, which lacks the module; -P, for files beside it have
 names of packages."""
@@ -53,7 +52,7 @@ def migrated_database(context: StackContext) -> Path:
         making = folder / f"{database.name}.{context.id}"
         env = _settings(context, context.folder("airflow"), making)
         try:
-            context.run("airflow-migrate", [*_COMMAND, "db", "migrate"], env)
+            context.run("airflow-migrate", [*_PREPARED, "db", "migrate"], env)
             making.replace(database)
         finally:
             for left in folder.glob(f"{making.name}*"):  # SQLite's journal beside it, too
@@ -76,7 +75,7 @@ def start(context: StackContext) -> None:
     home = context.folder("airflow", part="airflow")
     database, migrated = home / "airflow.db", home / f"migrated-{version('apache-airflow-core')}"
     env = _settings(context, home, database)
-    migrate = partial(context.run, "airflow-migrate", [*_COMMAND, "db", "migrate"], env)
+    migrate = partial(context.run, "airflow-migrate", [*_PREPARED, "db", "migrate"], env)
     if CONNECTION in context.given:
         migrate()
     elif not database.exists():

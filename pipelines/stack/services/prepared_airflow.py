@@ -39,6 +39,7 @@ LIBRARIES = {
         "airflow.dag_processing.dagbag", *FILES,
     ),
     "dag-processor": ("airflow.__main__", "airflow.cli.commands.dag_processor_command", *FILES),
+    "db": ("airflow.__main__", "airflow.cli.commands.db_command", "airflow.models.dagrun", "alembic.command"),
 }  # fmt: skip
 """By program, modules, or behind a colon what is looked up in one."""
 
