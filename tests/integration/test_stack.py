@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.kafka.topics import create_topics
+from pipelines.kafka.topics import create_topic
 from pipelines.kafka.transactions import BatchWriter, OutRecord
 from pipelines.spark import class_archive, java
 from pipelines.stack import processes, state
@@ -77,7 +77,7 @@ def survivors(stack_id: str, sessions: list[int]) -> list[psutil.Process]:
 
 @pytest.fixture(scope="module")
 def stack(tmp_path_factory):
-    settings = load(var=tmp_path_factory.mktemp("var"))
+    settings = load(var=tmp_path_factory.mktemp("var"), kafka={"event_partitions": 2})
     with Stack(settings, {"broker", "spark"}) as running:
         yield running
         sessions = [p.pid for p in running.processes.values()]
@@ -215,7 +215,7 @@ def test_service_of_ones_own_is_used_and_not_started(stack, tmp_path):
 
 
 def test_who_sends_in_transactions_goes_on_when_the_broker_has_come_back(stack):
-    create_topics(stack.settings.kafka)
+    create_topic(stack.settings.kafka, "results")
     writers = [BatchWriter(stack.settings.kafka, "block", part, 1, "results") for part in range(2)]
     told = [OutRecord("results", b"k", b"v")]
     assert [one.send(0, told) for one in writers] == [1, 1]
