@@ -1,7 +1,9 @@
-"""After records that a real broker has refused, or has not taken in time, the same client sends the next ones."""
+"""After a real broker has refused records, taken them too late, or was killed, the same client sends the next ones."""
 
 import os
+import queue
 import signal
+import threading
 import time
 from contextlib import closing, suppress
 from functools import partial
@@ -13,9 +15,10 @@ from configs.settings import load
 from pipelines.kafka.broker import read_records
 from pipelines.kafka.connection import BrokerError
 from pipelines.kafka.publisher import Publisher
-from pipelines.kafka.topics import create_topics
+from pipelines.kafka.topics import create_topic
+from pipelines.kafka.transactions import BatchWriter, OutRecord
 from pipelines.stack.stack import Stack
-from tests.fakes.waiting import wait_until
+from tests.fakes.waiting import PATIENCE_S, wait_until
 from tidecast.connection import outbox
 from tidecast.control import Control
 
@@ -80,15 +83,16 @@ class ByPublisher:
 
 @pytest.fixture(scope="module")
 def own_broker(tmp_path_factory):
-    """A broker of these tests' own, as others have to answer, and its process."""
+    """The stack of a broker of these tests' own, as others have to answer."""
     with Stack(load(var=tmp_path_factory.mktemp("own")), {"broker"}) as stack:
-        create_topics(stack.settings.kafka)
-        yield stack.settings.kafka, stack.processes["broker"].pid
+        for topic, partitions in (("metrics", 1), ("results", 2)):
+            create_topic(stack.settings.kafka.model_copy(update={"event_partitions": partitions}), topic)
+        yield stack
 
 
 @pytest.mark.parametrize("kind", [ByOutbox, ByPublisher])
 def test_after_an_outage_that_outlasted_the_clients_patience_messages_go_out_again(own_broker, monkeypatch, kind):
-    kafka, pid = own_broker
+    kafka, pid = own_broker.settings.kafka, own_broker.processes["broker"].pid
     with closing(kind(kafka, monkeypatch)) as sender:
         sender.send("metrics", f"before {kind.__name__}")
         wait_until(lambda: f"before {kind.__name__}" in keys(kafka, "metrics"), "the first", every_s=0.1)
@@ -100,6 +104,18 @@ def test_after_an_outage_that_outlasted_the_clients_patience_messages_go_out_aga
             os.kill(pid, signal.SIGCONT)
         sender.send("metrics", f"after {kind.__name__}")
         wait_until(lambda: f"after {kind.__name__}" in keys(kafka, "metrics"), "the next", 20.0, every_s=0.1)
+
+
+def test_who_sends_in_transactions_goes_on_when_the_broker_has_come_back(own_broker):
+    writers = [BatchWriter(own_broker.settings.kafka, "block", part, 1, "results") for part in range(2)]
+    told = [OutRecord("results", b"k", b"v")]
+    assert [one.send(0, told) for one in writers] == [1, 1]
+    own_broker.processes["broker"].kill()
+    own_broker.respawn("broker")
+    sent = queue.Queue()
+    for one in writers:  # of threads that may be left: a client that has lost the coordinator never returns
+        threading.Thread(target=lambda one=one: sent.put(one.send(1, told)), daemon=True).start()
+    assert [sent.get(timeout=PATIENCE_S) for _ in writers] == [1, 1]
 
 
 @pytest.mark.parametrize("kind", [ByOutbox, ByPublisher])

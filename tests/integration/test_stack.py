@@ -1,21 +1,17 @@
 """The embedded stack against real processes: what it starts, what it says, and that nothing of it is left."""
 
 import os
-import queue
 import select
 import signal
 import socket
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import psutil
 import pytest
 
 from configs.settings import load
-from pipelines.kafka.topics import create_topic
-from pipelines.kafka.transactions import BatchWriter, OutRecord
 from pipelines.spark import class_archive, java
 from pipelines.stack import processes, state
 from pipelines.stack.context import StackError
@@ -76,29 +72,36 @@ def survivors(stack_id: str, sessions: list[int]) -> list[psutil.Process]:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory):
-    settings = load(var=tmp_path_factory.mktemp("var"), kafka={"event_partitions": 2})
-    with Stack(settings, {"broker", "spark"}) as running:
+def brokers(broker, broker_var):
+    """The stack of the broker that all tests use."""
+    return state.running(broker_var)
+
+
+@pytest.fixture(scope="module")
+def stack(tmp_path_factory, broker):
+    settings = load(var=tmp_path_factory.mktemp("var"), kafka=broker.model_dump())
+    with Stack(settings, {"spark"}) as running:
         yield running
         sessions = [p.pid for p in running.processes.values()]
     assert survivors(running.id, sessions) == []
     assert state.read(settings.var_dir) is None
 
 
-def test_listens_on_the_loopback_only(stack):
-    mine = {p.pid for p in processes.find_processes([], stack.id)}
+def test_listens_on_the_loopback_only(stack, brokers):
+    mine = {p.pid for one in (stack, brokers) for p in processes.find_processes([], one.id)}
     listening = [c.laddr.ip for c in psutil.net_connections("inet") if c.pid in mine and c.status == psutil.CONN_LISTEN]
     assert len(listening) >= 6  # broker, controller, master, worker, and the two pages of Spark
     assert all(ip.removeprefix("::ffff:") == "127.0.0.1" for ip in listening)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_broker_and_daemons_of_spark_map_their_class_archives(stack):
-    archives = dict.fromkeys(("spark-master", "spark-worker"), class_archive.archive_path())
-    archives["broker"] = class_archive.broker_archive_path(broker_jars())
+def test_broker_and_daemons_of_spark_map_their_class_archives(stack, brokers):
+    pids = {name: stack.processes[name].pid for name in ("spark-master", "spark-worker")}
+    archives = dict.fromkeys(pids, class_archive.archive_path())
+    archives["broker"], pids["broker"] = class_archive.broker_archive_path(broker_jars()), brokers.processes["broker"][0]
     for name, archive in archives.items():
         assert archive.is_file(), "`make setup` writes it"
-        assert str(archive) in Path(f"/proc/{stack.processes[name].pid}/maps").read_text(), name
+        assert str(archive) in Path(f"/proc/{pids[name]}/maps").read_text(), name
 
 
 def test_children_are_told_the_addresses(stack, tmp_path):
@@ -111,7 +114,7 @@ def test_children_are_told_the_addresses(stack, tmp_path):
     assert child.wait(PATIENCE_S) == 0, child.last_lines()
     assert out.read_text() == f"{stack.settings.kafka.bootstrap} {stack.settings.spark.master} {stack.settings.var_dir}"
     found = state.running(stack.settings.var_dir)
-    assert found is not None and found.id == stack.id and {"broker", "spark-worker"} <= set(found.living())
+    assert found is not None and found.id == stack.id and {"spark-master", "spark-worker"} <= set(found.living())
 
 
 def test_second_stack_on_the_same_folder_is_refused(stack):
@@ -212,19 +215,6 @@ def test_service_of_ones_own_is_used_and_not_started(stack, tmp_path):
         assert other.processes == {}
         assert other.addresses == {"broker": stack.settings.kafka.bootstrap}
         assert other.settings.kafka.bootstrap == stack.settings.kafka.bootstrap
-
-
-def test_who_sends_in_transactions_goes_on_when_the_broker_has_come_back(stack):
-    create_topic(stack.settings.kafka, "results")
-    writers = [BatchWriter(stack.settings.kafka, "block", part, 1, "results") for part in range(2)]
-    told = [OutRecord("results", b"k", b"v")]
-    assert [one.send(0, told) for one in writers] == [1, 1]
-    stack.processes["broker"].kill()
-    stack.respawn("broker")
-    sent = queue.Queue()
-    for one in writers:  # of threads that may be left: a client that has lost the coordinator never returns
-        threading.Thread(target=lambda one=one: sent.put(one.send(1, told)), daemon=True).start()
-    assert [sent.get(timeout=PATIENCE_S) for _ in writers] == [1, 1]
 
 
 def test_unknown_part_is_named():
