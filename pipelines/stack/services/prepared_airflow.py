@@ -21,6 +21,8 @@ TASKS = (
     "mlflow.pytorch", "sklearn.linear_model", "river.drift", "matplotlib.figure",
     "torch._dynamo",  # torch imports it when the first optimizer is made: 6 s of CPU on a busy computer
     "numba", "kafka",
+    # What MLflow imports once it opens a database, as the one that is embedded.
+    "mlflow.store.tracking.sqlalchemy_workspace_store", "mlflow.store.model_registry.sqlalchemy_workspace_store",
 )  # fmt: skip
 """What tasks import by the settings as they are shipped. None of them starts a thread; a fork would lose it."""
 FILES = (
