@@ -40,7 +40,7 @@ EXECUTORS = "{min: 1, max: 4, cores: 1}"
 
 
 @pytest.fixture(scope="module")
-def ring(tmp_path_factory, schema):
+def ring(tmp_path_factory, request):
     keys = tmp_path_factory.mktemp("secrets") / "keys.yaml"
     keys.write_text(f"{SIGNED}: {KEY}\n")  # of the other job what is not signed is obeyed: the faults' own decisions
     contracts = shutil.copytree(ROOT / "configs" / "contracts", tmp_path_factory.mktemp("ring") / "contracts")
@@ -74,7 +74,8 @@ def ring(tmp_path_factory, schema):
         patch.setattr("pipelines.demo.live.WARM_UPS", WARM_UPS)
         with running_stack(settings, PARTS, screen, of=7) as stack:
             screen.stack = stack
-            shutil.copy(schema, stack.settings.var_dir / "mlflow")  # nobody has opened the store yet
+            # Nobody has opened the store yet, and the schema of all workers is there by now.
+            shutil.copy(request.getfixturevalue("schema"), stack.settings.var_dir / "mlflow")
             person.sits_down(stack)
             found = run_stages(stack, run_dir, screen, began)
             person.leaves()
