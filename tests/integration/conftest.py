@@ -1,7 +1,6 @@
 """An MLflow store of a module's own."""
 
 import shutil
-from pathlib import Path
 
 import pytest
 
