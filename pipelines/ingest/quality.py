@@ -92,7 +92,8 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
     """
     from pyspark.sql import functions as F
 
-    counted = _validate(rows, rules, _COUNTED)
+    batch = _batch_of(rows)
+    counted = _validate(batch, rules, _COUNTED)
     read = int(counted[0].result["element_count"])
     judged = zip(rules, counted, strict=True)
     broken_rules = [(rule, int(result.result["unexpected_count"])) for rule, result in judged if not result.success]
@@ -104,7 +105,7 @@ def apply_rules(rows: DataFrame, rules: Sequence[QualityRule], identity: tuple[s
         "return_unexpected_index_query": False,
     }  # fmt: skip
     reasons_by_row: dict[tuple[Any, ...], list[str]] = defaultdict(list)
-    for rule, result in zip(refusing, _validate(rows, refusing, name_rows), strict=True):
+    for rule, result in zip(refusing, _validate(batch, refusing, name_rows), strict=True):
         named = result.result["unexpected_index_list"]
         if len(named) != result.result["unexpected_count"]:
             raise QualityError(f"{rule}: {result.result['unexpected_count']} rows break it, but {len(named)} are named")
@@ -135,19 +136,22 @@ def great_expectations() -> Any:
     return library
 
 
-def _validate(rows: DataFrame, rules: Sequence[QualityRule], result_format: Any) -> list[Any]:
+def _batch_of(rows: DataFrame) -> Any:
+    """The rows as Great Expectations judges them, in a context of their own."""
+    context = great_expectations().get_context(mode="ephemeral")
+    context.variables.progress_bars = {"globally": False}
+    asset = context.data_sources.add_or_update_spark("spark", persist=False).add_dataframe_asset("rows")
+    return asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": rows})
+
+
+def _validate(batch: Any, rules: Sequence[QualityRule], result_format: Any) -> list[Any]:
     """The results of the rules' expectations, in the rules' order."""
     if not rules:
         return []
-    gx = great_expectations()
-    context = gx.get_context(mode="ephemeral")
-    context.variables.progress_bars = {"globally": False}
-    asset = context.data_sources.add_or_update_spark("spark", persist=False).add_dataframe_asset("rows")
-    batch = asset.add_batch_definition_whole_dataframe("all").get_batch(batch_parameters={"dataframe": rows})
     expectations = [rule.expectation() for rule in rules]
     for i, expectation in enumerate(expectations):
         expectation.severity, expectation.meta = rules[i].severity, {"rule": i}
-    suite = gx.ExpectationSuite(name="gate", expectations=expectations)
+    suite = great_expectations().ExpectationSuite(name="gate", expectations=expectations)
     results = {r.expectation_config.meta["rule"]: r for r in batch.validate(suite, result_format=result_format).results}
     for i, result in results.items():
         if (message := _raised(result.exception_info)) is not None:
