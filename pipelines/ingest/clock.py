@@ -18,7 +18,7 @@ class ClockError(FinalError):
     """Records are ahead, and so many that this computer's clock seems to be behind; none of them may be committed."""
 
 
-def refuse_if_behind(rows: DataFrame, records: DataFrame, kind: type, now: float, contracts: Path) -> None:
+def refuse_if_behind(rows: DataFrame, kind: type, now: float, contracts: Path) -> None:
     """Raise where rows would be refused as of the future because this computer's clock is behind.
 
     One job that is ahead has a wrong clock itself, and its rows are refused. Where the newest rows of most keys, two
@@ -28,7 +28,6 @@ def refuse_if_behind(rows: DataFrame, records: DataFrame, kind: type, now: float
 
     Args:
         rows: as `parse_records` returns them.
-        records: from which they were parsed, with Kafka's columns timestamp and timestampType.
         kind: their class.
         now: epoch seconds by which they were judged.
         contracts: folder of job contracts. Where rows have their job as key, those of others count for nothing: anybody
@@ -36,21 +35,21 @@ def refuse_if_behind(rows: DataFrame, records: DataFrame, kind: type, now: float
 
     Raises:
         ClockError: the clock seems to be behind.
-        Exception: as pyspark raises it, where Kafka cannot be read.
+        Exception: as pyspark raises it, where the rows cannot be computed.
     """
     from pyspark.sql import functions as F
 
-    newest = rows.groupBy("kafka_key").agg(F.max_by("ahead_s", "kafka_offset").alias("ahead_s"))
+    newest = F.max_by("ahead_s", "kafka_offset").alias("ahead_s")
+    by_key = rows.groupBy("kafka_key").agg(newest, F.max("stamped_s").alias("stamped_s"))
     counted = F.lit(True) if hasattr(kind, "KEY") else F.col("kafka_key").isin(jobs_with_contract(contracts))
     their_s = F.when(counted, F.col("ahead_s"))
-    any_ahead, keys, ahead, most_s = newest.agg(
-        F.count("ahead_s"), F.count(F.when(counted, 1)), F.count(their_s), F.max(their_s)
+    any_ahead, keys, ahead, most_s, stamped_s = by_key.agg(
+        F.count("ahead_s"), F.count(F.when(counted, 1)), F.count(their_s), F.max(their_s), F.max("stamped_s")
     ).collect()[0]
     if not any_ahead:
         return
-    stamped = records.where("timestampType = 1").agg(F.max(F.col("timestamp").cast("double"))).collect()[0][0]
-    if stamped is not None and stamped > now + FUTURE_S:
-        who = f"the broker itself stamped records {stamped - now:.0f} s ahead"
+    if stamped_s is not None and stamped_s > now + FUTURE_S:
+        who = f"the broker itself stamped records {stamped_s - now:.0f} s ahead"
     elif ahead > 1 and 2 * ahead > keys:
         who = f"the newest records of {ahead} of {keys} jobs are up to {most_s:.0f} s ahead"
     else:

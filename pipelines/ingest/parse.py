@@ -31,14 +31,15 @@ def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
     """Parse Kafka's records into the columns of a message class, as `tidecast.messages.decode_keyed` reads them.
 
     Args:
-        records: columns partition, offset, key, value, as Spark's Kafka source gives them.
+        records: columns partition, offset, key, value, timestamp, timestampType, as Spark's Kafka source gives them.
         kind: the message class.
         now: epoch seconds, wall time; a record from over 300 s after it is refused.
 
     Returns:
         Columns kafka_partition, kafka_offset, kafka_key, raw (the bytes as they came), those of the class, problem:
         null, or why the record cannot be accepted; then the columns of the class are null, or what could be read of it;
-        and ahead_s: null, or by how many seconds the record is ahead of `now`, where that alone is its problem.
+        ahead_s: null, or by how many seconds the record is ahead of `now`, where that alone is its problem; and
+        stamped_s: epoch seconds of the broker's own stamp, null where the sender set it.
 
     Raises:
         TypeError: a field of the class has a type that no column type is known for.
@@ -61,6 +62,7 @@ def parse_records(records: DataFrame, kind: type, now: float) -> DataFrame:
             *(f"m.{name}" for name in columns),
             F.coalesce("judged.problem", unread).alias("problem"),
             "judged.ahead_s",
+            F.when(F.col("timestampType") == 1, F.col("timestamp").cast("double")).alias("stamped_s"),
         )
     )
 

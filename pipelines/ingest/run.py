@@ -202,13 +202,12 @@ def _take(spark: SparkSession, settings: Settings, r: Range) -> dict[str, Any]:
     from pipelines.ingest.parse import parse_records, quality_rules, select_quarantined, select_stored
 
     kind, root = KINDS[r.topic], lake_folder(settings)
-    records = _records(spark, settings, r)
-    rows = parse_records(records, kind, r.judged_at).localCheckpoint()
+    rows = parse_records(_records(spark, settings, r), kind, r.judged_at).localCheckpoint()
     verdict = apply_rules(rows, quality_rules(r.judged_at), _IDENTITY)
     if r.recorded is not None and verdict.read < r.recorded.stored + r.recorded.quarantined:
         return count_kept(r, r.recorded, verdict.read)
     if verdict.refused and not r.is_rerun:
-        refuse_if_behind(rows, records, kind, r.judged_at, settings.contracts_dir)
+        refuse_if_behind(rows, kind, r.judged_at, settings.contracts_dir)
     if (begun := r.unfinished) is not None:
         bad, origin = select_quarantined(verdict.bad, r.topic, r.partition), replace(begun, quarantined=verdict.refused)
         commit_rows(root, lake.QUARANTINE, bad, origin)  # perhaps no row: all the same the partition is ended

@@ -62,8 +62,9 @@ def ingested_verdicts(spark, entries, now):
 
     found = {}
     for topic, kind in INGESTED.items():
-        rows = [(one.key, one.value, 0, i) for i, one in enumerate(entries) if one.topic == topic]
-        frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
+        rows = [(one.key, one.value, 0, i, None, 0) for i, one in enumerate(entries) if one.topic == topic]
+        columns = "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int"
+        frame = spark.createDataFrame(rows, columns)
         judged = parse_records(frame, kind, now).select("kafka_offset", "problem", "wall_time").collect()
         # Accepted without a wall time means that the columns were lost and nulls would be stored.
         found |= {row.kafka_offset: row.problem is None and row.wall_time is not None for row in judged}

@@ -21,13 +21,14 @@ from tests.fakes.topic_readers import READERS, ingested_verdicts
 pytestmark = pytest.mark.spark
 KEYS = {"contracts": GOOD["contracts"]["hash"].encode()}
 IDENTITY = ("kafka_partition", "kafka_offset")
+COLUMNS = "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int"
 
 
 def judged(spark, topic, values):
     from pipelines.ingest.quality import apply_rules
 
-    rows = [(KEYS.get(topic, b"word_count"), value, 0, offset) for offset, value in enumerate(values)]
-    frame = spark.createDataFrame(rows, "key binary, value binary, partition int, offset bigint")
+    rows = [(KEYS.get(topic, b"word_count"), value, 0, offset, None, 0) for offset, value in enumerate(values)]
+    frame = spark.createDataFrame(rows, COLUMNS)
     kind = KINDS[topic]
     return apply_rules(parse_records(frame, kind, NOW).localCheckpoint(), quality_rules(NOW), IDENTITY)
 
@@ -100,9 +101,8 @@ def test_a_rule_that_cannot_run_stops_the_gate(spark):
 def test_a_gate_that_fails_for_a_topic_keeps_no_other_from_being_taken_and_is_said(spark, tmp_path, monkeypatch):
     """The failing one has two records under one offset, of which the gate cannot tell which it refuses."""
     bad, good = [(b"word_count", value, 0, 0) for value in (b"{", b"{")], [(b"word_count", record("outcomes"), 0, 0)]
-    columns = "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int"
     frames = {
-        topic: spark.createDataFrame([(*row, None, 0) for row in rows], columns)
+        topic: spark.createDataFrame([(*row, None, 0) for row in rows], COLUMNS)
         for topic, rows in {"forecasts": bad, "outcomes": good}.items()
     }
     monkeypatch.setattr(run, "_records", lambda spark, settings, r: frames[r.topic])
@@ -126,8 +126,7 @@ def test_a_rerun_for_which_a_topic_that_keeps_the_newest_of_each_key_has_fewer_r
     root, topic = lake_folder(settings), Topic("contracts", "contracts", "id", {0: (0, 9)})
 
     def taken(left):
-        columns = "key binary, value binary, partition int, offset bigint, timestamp timestamp, timestampType int"
-        monkeypatch.setattr(run, "_records", lambda *_: spark.createDataFrame(left, columns))
+        monkeypatch.setattr(run, "_records", lambda *_: spark.createDataFrame(left, COLUMNS))
         planned = plan_range(topic, "2014-10-22T04", lake.commit_origins(root, "contracts"), NOW)
         return run.ingest_ranges(spark, settings, [planned])["contracts"]
 

@@ -58,8 +58,8 @@ def looked_at(spark, settings):
     """Looks whether the clock is behind, as an ingest does that would refuse some of the records."""
 
     def look(records, stamped=SET_BY_SENDER):
-        kind, frame = KINDS["metrics"], sent(spark, records, stamped)
-        refuse_if_behind(parse_records(frame, kind, NOW), frame, kind, NOW, settings.contracts_dir)
+        kind = KINDS["metrics"]
+        refuse_if_behind(parse_records(sent(spark, records, stamped), kind, NOW), kind, NOW, settings.contracts_dir)
 
     return look
 
