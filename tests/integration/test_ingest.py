@@ -99,6 +99,7 @@ def test_bad_records_are_quarantined_a_rerun_changes_nothing_and_a_topic_created
     again = ingest(spark, settings, "2014-10-22T04", "metrics", now=NOW + 86_400)["metrics"]
     assert contents(settings) == before
     assert again["again"] and again["stored"] == counts["metrics"]["stored"]
+    assert again["version"] > counts["metrics"]["version"], "all records are there, and written again"
     (following,) = plan(settings, "2014-10-22T05", "metrics")
     read = counts["metrics"]["read"]
     assert (following.start, following.end) == ({0: read}, {0: read + 1})

@@ -135,11 +135,10 @@ def test_a_rerun_for_which_a_topic_that_keeps_the_newest_of_each_key_has_fewer_r
 
     first, before = taken(rows), held()
     assert (first["stored"], first["quarantined"]) == (3, 1)
-    again = taken(rows[2:])  # as many as are left of four
+    again = taken(rows[2:])  # as many as are left of four; `test_ingest` has a re-run for which all are there
     assert (again["read"], again["stored"], again["quarantined"], again["trouble"]) == (2, 3, 1, "")
     assert again["again"] and held() == before and len(lake_rows(root, lake.QUARANTINE)) == 1
     assert "contracts 2014-10-22T04: the topic has 2 of its 4 records left" in caplog.text
-    assert taken(rows)["version"] > first["version"] and held() == before  # with all of them it writes them again
 
 
 def test_a_cached_frame_whose_nan_spark_overlooks_is_found_out(spark):
