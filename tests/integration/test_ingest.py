@@ -30,7 +30,7 @@ from tests.fakes.topics import delete_topics
 from tests.unit.policy.test_processor import metric, row
 from tidecast.messages import encode
 
-KINDS_OF_BAD = ("cut off", "NaN", "negative scale", "far future", "unknown schema")  # test_gate has all of them
+KINDS_OF_BAD = ("cut off", "NaN", "negative scale", "unknown schema", "far future")  # test_gate has all of them
 JOB = "word_count"
 pytestmark = [pytest.mark.spark, pytest.mark.integration]
 
