@@ -87,19 +87,22 @@ def test_files_say_what_spark_says(spark, root, monkeypatch):
                 assert (series.start, series.step_s, len(series)) == (wanted[job].start, 60.0, len(wanted[job]))
                 np.testing.assert_allclose(series.values, wanted[job].values, rtol=1e-12)
             assert np.isnan(loads["a"].values).any() and (loads["a"].start < 10_000) == (newest_s is None)
-        for since in (1140.0, -1.0):
-            served, wanted = (lake.read_served_forecasts("a", since) for lake in (files, by_spark))
-            assert len(served) == (20 if since == 1140 else 60)
-            pd.testing.assert_frame_equal(by_served(wanted), by_served(served))
-            newest = wanted.iloc[-1]  # of what was issued twice it is the first
-            assert (newest["levels"], newest["quantiles"]) == ([0.5, 0.9], [[30.0, 0.5], [2.0, 3.0]])
+        served, wanted = (lake.read_served_forecasts("a", 1140.0) for lake in (files, by_spark))
+        assert len(served) == 20 and len(files.read_served_forecasts("a", -1.0)) == 60
+        pd.testing.assert_frame_equal(by_served(wanted), by_served(served))
+        newest = wanted.iloc[-1]  # of what was issued twice it is the first
+        assert (newest["levels"], newest["quantiles"]) == ([0.5, 0.9], [[30.0, 0.5], [2.0, 3.0]])
+        batches = read_batches(by_spark, "a", 1000)
+        assert len(batches) == 165 and tuple(batches) == BATCH
         for newest in (3, 1000):
-            batches = read_batches(files, "a", newest)
-            pd.testing.assert_frame_equal(batches, read_batches(by_spark, "a", newest))
-            assert len(batches) == (3 if newest == 3 else 165) and tuple(batches) == BATCH
-            assert read_outcomes(files, "a", newest) == read_outcomes(by_spark, "a", newest)
-        told = [(row["wall_time"], row["expected"], row["observed"]) for row in read_outcomes(files, "a", 2)]
-        assert told == [(16.0, {"busy": 1.6}, {}), (18.0, {"busy": 1.8}, {})]
+            pd.testing.assert_frame_equal(read_batches(files, "a", newest), batches[:newest])
+        told = read_outcomes(by_spark, "a", 2)
+        assert [(row["wall_time"], row["expected"], row["observed"]) for row in told] == [
+            (16.0, {"busy": 1.6}, {}),
+            (18.0, {"busy": 1.8}, {}),
+        ]
+        every = read_outcomes(files, "a", 1000)
+        assert (len(every), every[-2:], read_outcomes(files, "a", 2)) == (10, told, told)
         assert files.read_served_forecasts("nobody", 1.0).empty and read_batches(files, "nobody", 9).empty
         assert by_spark.read_served_forecasts("nobody", 1.0).empty
 
