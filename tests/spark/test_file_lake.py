@@ -47,14 +47,14 @@ def metrics(draw, begin, seconds=300):
 
 @pytest.fixture(scope="module")
 def made(spark, tmp_path_factory):
-    """Partitions written twice, files merged, a column added later; forecasts issued twice; outcomes."""
+    """Files merged, so that those of before lie beside; a column added later; forecasts issued twice; outcomes."""
     root = tmp_path_factory.mktemp("lake")
     draw = np.random.default_rng(1)
-    for hour, begin, behind in (("1", 0, -1), ("2", 20_000, 0), ("1", 0, None)):
+    for hour, begin, behind in (("1", 0, -1), ("2", 20_000, 0)):
         commit(spark, root, "metrics", metrics(draw, begin), METRIC, hour, behind)
     spark.sql(f"OPTIMIZE delta.`{root}/metrics`")
     wider = [(*row, 0.5) for row in metrics(draw, 40_000, 60)]
-    assert commit(spark, root, "metrics", wider, f"{METRIC}, gc_s double", "3", 2) == 4
+    assert commit(spark, root, "metrics", wider, f"{METRIC}, gc_s double", "3", 1) == 3
     odd = "m\u2028n"  # Delta writes it as it is into its log, as the least and the greatest name
     served = [
         ("a", version, odd, "gru", at * 60.0, at * 60.0 + 1 - again, 60.0, [0.5, 0.9], [[at + 1.0, again], [2.0, 3.0]])
