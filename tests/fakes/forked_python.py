@@ -22,6 +22,8 @@ from typing import Any, NoReturn
 from configs.settings import ROOT
 
 MODULE = "pyspark.sql.streaming.transform_with_state_driver_worker"
+AUTOSCALER = "pipelines.scale.stateful"
+"""What the operator of its query brings, which every fork would import anew: the policies, and the Kafka client."""
 LAUNCHER = """#!{python} -IS
 import array, os, sys
 if sys.argv[1:] != ["-m", {module!r}]:
@@ -59,6 +61,7 @@ def serve(address: str) -> None:
         listener.bind(address)
         listener.listen(64)
         print("ready", flush=True)
+        importlib.import_module(AUTOSCALER)  # while a JVM starts; who connects meanwhile waits
         while True:
             ready, _, _ = select.select([0, listener], [], [])
             if 0 in ready:
