@@ -65,7 +65,7 @@ def looked_at(spark, settings):
 
 
 def test_a_job_that_is_ahead_by_itself_has_a_wrong_clock_itself(looked_at):
-    """The ingest goes on, and quarantines what is ahead, as in `test_ingest` the newest of the decisions."""
+    """The ingest goes on, and quarantines what is ahead, as in `test_ingest` the newest of the metrics."""
     looked_at([("a", -1.0), ("b", BEHIND_S), ("c", -1.0), ("b", BEHIND_S)])
 
 
