@@ -30,10 +30,11 @@ class Tree:
         files = {
             _module(path.relative_to(root)): path for room in ROOMS for path in sorted((root / room).rglob("*.py"))
         }
-        parsed = {name: ast.parse(path.read_text(encoding="utf-8")) for name, path in files.items()}
-        arrows = {name: set(_leads(name, tree, files)) - {name} for name, tree in parsed.items()}
-        classes = defaultdict(list)
-        for name, tree in parsed.items():
+        arrows: dict[str, set[str]] = {}
+        classes: dict[str, list[str]] = defaultdict(list)
+        for name, path in files.items():  # one tree at a time: those of all modules hold hundreds of MB
+            tree = ast.parse(path.read_text(encoding="utf-8"))
+            arrows[name] = set(_leads(name, tree, files)) - {name}
             for node in tree.body:
                 if isinstance(node, ast.ClassDef):
                     classes[node.name].append(name)
@@ -64,7 +65,7 @@ def _module(path: Path) -> str:
 
 def _leads(name: str, tree: ast.Module, files: dict[str, Path]) -> Iterator[str]:
     """Modules that one imports, wherever the line stands, or names in a string that is no docstring."""
-    nodes = [*ast.walk(tree)]
+    nodes = _nodes(tree)
     prose = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
     for node in nodes:
         if isinstance(node, ast.Import):
@@ -76,6 +77,19 @@ def _leads(name: str, tree: ast.Module, files: dict[str, Path]) -> Iterator[str]
                     yield found
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and id(node) not in prose:
             yield from (found for text in NAME.findall(node.value) if (found := _known(text, files)))
+
+
+def _nodes(tree: ast.AST) -> list[ast.AST]:
+    """All nodes of a tree, as `ast.walk` gives them, which takes as long as parsing."""
+    found = [tree]
+    for node in found:  # it grows meanwhile
+        for name in node._fields:
+            value = getattr(node, name)
+            if isinstance(value, ast.AST):
+                found.append(value)
+            elif isinstance(value, list):
+                found += [one for one in value if isinstance(one, ast.AST)]
+    return found
 
 
 def _absolute(name: str, node: ast.ImportFrom, files: dict[str, Path]) -> str:
