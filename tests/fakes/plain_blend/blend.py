@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -68,16 +70,21 @@ class Blend(Carrying):
         state = begin_state(self.task, history, self._context)
         if not state.seen:
             return state
+        (carried,) = deque(self.along(history, state.seen), maxlen=1)
+        return replace(state, carried=carried)
+
+    def along(self, history: Series, seen: int) -> Iterator[Carried]:
+        """What is carried after each of the newest `LEARN` of so many steps that a history has since its first load."""
         measured = np.isfinite(history.values)
-        values = fill_gaps(check_loads(history.values), self.task)[-state.seen :]
-        known = measured[-state.seen :][-LEARN:]
+        values = fill_gaps(check_loads(history.values), self.task)[-seen:]
+        known = measured[-seen:][-LEARN:]
         learnt, said, levels, rests = self.experts.follow(self.experts.start(), values, known)
         carried = self._start(learnt)
         newest = values[-len(known) :]
         for i, value in enumerate(newest):
             measure = float(value) if known[i] else math.nan
             carried = self._moved(carried, said[i], measure, float(levels[i]), bool(rests[i]), i + 1)
-        return replace(state, carried=carried)
+            yield carried
 
     def next_carried(self, before: State, after: State, value: float) -> Carried:
         """What is carried one step later; `step` asks for it."""
