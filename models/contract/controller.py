@@ -134,7 +134,7 @@ def close_interval(terms: Terms, plan: SharedPlan, state: ControllerState, signa
         ValueError: the time is not finite.
     """
     seen = clean_signals(signals)
-    at = math.floor((seen.time_s - state.began_s) / terms.interval_s + 1e-9)
+    at = state.interval_at(seen.time_s, terms.interval_s)
     if at <= state.interval:
         reason = f"interval {at} is closed: the clock went back, or the signals came twice"
         line = {"n": state.interval, "controls": plain(state.controls), "reason": reason}

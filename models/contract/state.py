@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
@@ -97,6 +98,10 @@ class ControllerState(Declared):
     executors: Count | None = None
     deficits: Mapping[str, float] = field(default_factory=dict)
     response: Response = field(default_factory=Response)
+
+    def interval_at(self, time_s: float, interval_s: float) -> int:
+        """Return the newest interval of such a length that is over at a time, epoch seconds; 0: none."""
+        return math.floor((time_s - self.began_s) / interval_s + 1e-9)
 
 
 def begin(terms: Terms, plan: SharedPlan, time_s: float) -> ControllerState:

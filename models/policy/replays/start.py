@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
-from models.contract.controller import close_interval
-from models.contract.signals import SharedPlan, Signals
+from models.contract.controller import admitted_now
+from models.contract.signals import SharedPlan, Signals, clean_signals
 from models.contract.state import ControllerState
 from models.contract.terms import Terms
 from tidecast.replay.pace import SLOW_START_S
@@ -25,7 +27,8 @@ NEAR = 0.9
 def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signals: Signals) -> float | None:
     """Return the replayed records/s that executors certainly serve beyond live records and the margin (eq. 3.4).
 
-    None where no interval is to be closed, and where no live rate was ever read.
+    It is what an interval that is closed now admits (`controller.close_interval`). None where none is to be closed, and
+    where no live rate was ever read.
 
     Args:
         terms: the contract.
@@ -33,11 +36,13 @@ def certainly_left(terms: Terms, plan: SharedPlan, state: ControllerState, signa
         state: of the controller, so far.
         signals: measured up to now.
     """
-    closed = close_interval(terms, plan, state, signals)
-    if closed.state.interval == state.interval or closed.state.live_rps is None:
+    seen = clean_signals(signals)
+    live_rps = state.live_rps if seen.live_rps is None else seen.live_rps
+    if live_rps is None or state.interval_at(seen.time_s, terms.interval_s) <= state.interval:
         return None
-    left: float | None = closed.line["limits"].get("admission")
-    return left
+    most_live = replace(seen, live_rps=max(live_rps, seen.live_high_rps or 0.0))
+    left = admitted_now(terms, plan, state, most_live)
+    return left if left < math.inf else None
 
 
 def share_to_be_left(replay: Mapping[str, Any]) -> float:

@@ -5,6 +5,7 @@ from dataclasses import replace
 import pytest
 
 from configs.contract import Contract
+from models.contract.controller import close_interval
 from models.contract.promised.derive import derive_terms
 from models.contract.relief import Relief
 from models.contract.service_rate import CERTAIN
@@ -31,6 +32,7 @@ def seen(at, live_rps=60.0, **reading):
 def test_what_is_certainly_left_is_what_the_margin_and_live_records_leave_at_what_a_record_costs():
     left = certainly_left(TERMS, PLAN, STATE, seen(1010.0))
     assert left == pytest.approx((100 - 70 - 0.05 * 100) / 0.25)
+    assert left == close_interval(TERMS, PLAN, STATE, seen(1010.0)).line["limits"]["admission"]
     assert certainly_left(TERMS, PLAN, STATE, seen(1010.0, replay_ratio=1.0)) == pytest.approx(left / 4)
     assert certainly_left(TERMS, PLAN, STATE, seen(1009.0)) is None  # no interval is over
     assert certainly_left(TERMS, PLAN, STATE, seen(1010.0, live_rps=None)) is None
