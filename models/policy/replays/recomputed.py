@@ -30,7 +30,8 @@ def recompute_rate(inputs: Mapping[str, Any]) -> float:
     Raises:
         KeyError, TermsError: as `recompute_interval`.
     """
-    return min(recompute_interval(inputs).controls.replay_rps, admitted_now(*_built(inputs)))
+    built = _built(inputs)
+    return min(close_interval(*built).controls.replay_rps, admitted_now(*built))
 
 
 def recompute_weighed(inputs: Mapping[str, Any]) -> Weighed | None:
