@@ -205,7 +205,7 @@ def test_instances_come_where_they_talk_and_go_where_they_do_not():
 @settings(max_examples=15)
 @given(st.integers(0, 100))
 def test_what_is_improved_has_room_and_is_not_worse(seed):
-    job, nodes = random_job(seed)
+    job, nodes = random_job(seed, nodes=4)
     begun = place_in_turn(job, nodes)
 
     def cost(counts):
