@@ -6,8 +6,6 @@ import time
 from collections.abc import Callable, Iterator
 from typing import TypeVar
 
-import pytest
-
 T = TypeVar("T")
 PATIENCE_S = 120.0
 
@@ -17,6 +15,8 @@ def wait_until(holds: Callable[[], T], what: str, seconds: float = PATIENCE_S, e
     deadline = time.monotonic() + seconds
     while not (found := holds()):
         if time.monotonic() > deadline:
+            import pytest  # of the processes that tests start many import this, and pytest takes most of their start
+
             pytest.fail(f"{what}: not within {seconds:g} s")
         time.sleep(every_s)
     assert not isinstance(found, Iterator), f"{what}: an iterator is true even of nothing"
