@@ -24,9 +24,9 @@ def listens(address):
         return False
 
 
-@pytest.fixture
-def server(tmp_path):
-    address, process = fork_server.start(tmp_path)
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    address, process = fork_server.start(tmp_path_factory.mktemp("server"))
     wait_until(lambda: listens(address), "the fork server")
     yield address, process
     process.stdin.close()
@@ -34,11 +34,16 @@ def server(tmp_path):
     assert not os.path.exists(address)
 
 
-def test_what_a_worker_needs_is_imported_before_and_pandas_is_not():
-    told = "import sys; from pipelines.spark.worker_daemon import import_all; import_all(); print(*sys.modules)"
+def test_what_a_worker_needs_is_imported_before_pandas_is_not_and_pysparks_daemon_has_our_garbage():
+    told = (
+        "import sys; from pipelines.spark.worker_daemon import import_all; import_all(); print(*sys.modules)\n"
+        "import pyspark.daemon; print(pyspark.daemon.gc)"
+    )
     known = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=ROOT)
-    loaded = set(known.stdout.split())
+    modules, garbage = known.stdout.splitlines()
+    loaded = set(modules.split())
     assert {"pyspark.worker", "pyarrow.lib", "numpy"} <= loaded and "pandas" not in loaded
+    assert "Garbage" in garbage
 
 
 def daemon_of(address):

@@ -1,10 +1,8 @@
 """What a Python worker looks through after its tasks: what is new, and what was imported only once."""
 
 import gc
-import subprocess
 import sys
 
-from configs.settings import ROOT
 from pipelines.spark.worker_daemon import Garbage
 
 
@@ -24,9 +22,3 @@ def test_what_was_imported_is_looked_through_once_and_later_garbage_goes(monkeyp
     looped.append(looped)
     del looped
     assert gc.collect() > 0
-
-
-def test_pysparks_daemon_has_it():
-    told = "from pipelines.spark.worker_daemon import import_all; import_all(); import pyspark.daemon as d; print(d.gc)"
-    done = subprocess.run([sys.executable, "-c", told], capture_output=True, text=True, check=True, cwd=ROOT)
-    assert "Garbage" in done.stdout
