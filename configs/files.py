@@ -15,6 +15,9 @@ from configs.bounds import Key, Section, describe_errors
 from configs.errors import SettingsError
 
 S = TypeVar("S", bound=Section)
+QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+"""Reads what lies in this repository in C, where PyYAML was built with it; in Python it takes several times as long. No
+person's file: it ends the process where brackets are nested too deep."""
 MOST = 100_000
 """Keys and items of a file, those of an alias counted wherever it stands: few lines can make billions of them."""
 

@@ -17,6 +17,7 @@ from pydantic_settings import SettingsError as SettingsSourceError
 
 from configs.bounds import describe_errors
 from configs.errors import SettingsError
+from configs.files import QUICK
 from configs.sections import (
     AgentTraining,
     Airflow,
@@ -36,7 +37,6 @@ from configs.sections import (
 
 ROOT = Path(__file__).resolve().parent.parent
 DEFAULT_FILE = ROOT / "configs" / "default.yaml"
-_QUICK = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 class _SettingsFiles(YamlConfigSettingsSource):
@@ -49,7 +49,7 @@ class _SettingsFiles(YamlConfigSettingsSource):
         if file_path != DEFAULT_FILE:
             return super()._read_file(file_path)
         with file_path.open(encoding="utf-8") as file:
-            return dict(yaml.load(file, _QUICK))
+            return dict(yaml.load(file, QUICK))
 
 
 class Settings(BaseSettings):

@@ -9,6 +9,7 @@ from typing import Any
 
 import yaml
 
+from configs.files import QUICK
 from pipelines.figures.form import Finding
 
 
@@ -48,7 +49,7 @@ class Goals:
 @cache
 def read_goals() -> tuple[Goals, ...]:
     """Read the goals of all commands from `goals.yaml`, in its order; once per process."""
-    content = yaml.safe_load((Path(__file__).parent / "goals.yaml").read_text(encoding="utf-8"))
+    content = yaml.load((Path(__file__).parent / "goals.yaml").read_text(encoding="utf-8"), QUICK)
     return tuple(Goals(command, entry["measures"], entry.get("rows", [])) for command, entry in content.items())
 
 

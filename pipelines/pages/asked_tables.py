@@ -10,6 +10,7 @@ from typing import Any
 
 import yaml
 
+from configs.files import QUICK
 from pipelines.figures.form import Figure, FigureError, Finding
 from pipelines.figures.goals import goals_of
 from pipelines.pages.markdown import format_table, format_value
@@ -55,8 +56,8 @@ def answer(entry: Mapping[str, Any], figures: Mapping[str, Figure]) -> str:
 
 @cache
 def _read() -> dict[str, list[dict[str, Any]]]:
-    content: dict[str, list[dict[str, Any]]] = yaml.safe_load(
-        (Path(__file__).parent / "asked.yaml").read_text(encoding="utf-8")
+    content: dict[str, list[dict[str, Any]]] = yaml.load(
+        (Path(__file__).parent / "asked.yaml").read_text(encoding="utf-8"), QUICK
     )
     return content
 

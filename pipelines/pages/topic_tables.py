@@ -8,6 +8,7 @@ from typing import Any
 
 import yaml
 
+from configs.files import QUICK
 from configs.sections import Retention
 from pipelines.pages.markdown import format_table
 from tidecast.connection.transport import TOPICS
@@ -20,7 +21,7 @@ def read_topics() -> dict[str, Any]:
     Raises:
         RuntimeError: it does not name just the topics that are created.
     """
-    content: dict[str, Any] = yaml.safe_load((Path(__file__).parent / "topics.yaml").read_text(encoding="utf-8"))
+    content: dict[str, Any] = yaml.load((Path(__file__).parent / "topics.yaml").read_text(encoding="utf-8"), QUICK)
     if differ := set(content["topics"]) ^ set(TOPICS):
         raise RuntimeError(f"pipelines/pages/topics.yaml: {', '.join(sorted(differ))}: only here, or only created.")
     return content
