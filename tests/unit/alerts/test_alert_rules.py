@@ -7,6 +7,7 @@ from string import Formatter
 import pytest
 import yaml
 
+from configs.files import QUICK
 from configs.settings import ROOT
 from models.alerts.condition import Comparison, Condition
 from models.alerts.metric import BY_NAME, METRICS, Sample
@@ -16,7 +17,7 @@ from pipelines.alerts.rules import FILE, rules_text
 
 HOME = ROOT / "docker" / "prometheus"
 DASHBOARDS = sorted((HOME / "dashboards").glob("*.json"))
-RULES = [rule for group in yaml.safe_load(FILE.read_text())["groups"] for rule in group["rules"]]
+RULES = [rule for group in yaml.load(FILE.read_text(), QUICK)["groups"] for rule in group["rules"]]
 NAME, OURS = re.compile(r"\b[a-zA-Z_:][\w:]*\b"), re.compile(r"\btidecast_\w+")
 
 
@@ -86,7 +87,7 @@ def test_an_alert_says_what_and_what_helps_and_its_limits_have_the_labels_that_i
 
 
 def test_each_rule_has_a_case_in_which_it_fires_and_one_in_which_it_does_not():
-    cases = {case["name"]: case for case in yaml.safe_load((HOME / "rules_test.yaml").read_text())["tests"]}
+    cases = {case["name"]: case for case in yaml.load((HOME / "rules_test.yaml").read_text(), QUICK)["tests"]}
     assert [*cases] == [rule["alert"] for rule in RULES]
     for name, case in cases.items():
         told = [one["exp_samples"] for one in case["promql_expr_test"]]

@@ -17,27 +17,28 @@ import yaml
 from docker.utils import exclude_paths
 from kafka.protocol.metadata import ApiVersionsRequest
 
+from configs.files import QUICK
 from configs.settings import ROOT, Settings
 from pipelines.scale.beside import END_S
 from pipelines.spark import jars
 from pipelines.stack.services.kafka import MARKS_MINUTES
 
 DOCKER = ROOT / "docker"
-COMPOSE = yaml.safe_load((DOCKER / "compose.yaml").read_text())
-OUTSIDE = yaml.safe_load((DOCKER / "outside.yaml").read_text())
+COMPOSE = yaml.load((DOCKER / "compose.yaml").read_text(), QUICK)
+OUTSIDE = yaml.load((DOCKER / "outside.yaml").read_text(), QUICK)
 DOCKERFILE = (DOCKER / "Dockerfile").read_text()
 SERVICES = COMPOSE["services"]
 OURS = {name: service for name, service in SERVICES.items() if service["image"] == "tidecast"}
 BUILT = [name for name, service in SERVICES.items() if "build" in service]
 EXAMPLE = DOCKER / "kubernetes" / "example"
-OVERLAY = yaml.safe_load((EXAMPLE / "kustomization.yaml").read_text())
+OVERLAY = yaml.load((EXAMPLE / "kustomization.yaml").read_text(), QUICK)
 LITERALS = [line for one in OVERLAY["configMapGenerator"] for line in one.get("literals", [])]
 SECRETS = (EXAMPLE / "secrets.env").read_text()
 MANIFESTS = [
     one
     for file in sorted((DOCKER / "kubernetes" / "base").glob("*.yaml"))
     if file.name != "kustomization.yaml"
-    for one in yaml.safe_load_all(file.read_text())
+    for one in yaml.load_all(file.read_text(), QUICK)
 ]
 
 
