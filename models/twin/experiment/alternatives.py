@@ -20,6 +20,8 @@ from models.twin.sim.run import simulate
 
 SEEDS = 8
 """Draws of start-up delays and batch noise; their means are what is said."""
+TOGETHER = 8
+"""Fixed numbers of executors that share a simulation: looking takes the time, and each of them memory."""
 SMOOTH_S = 5
 """Seconds over which a look averages the arrivals, as live."""
 
@@ -58,14 +60,19 @@ def price_alternatives(job: TwinJob, contract: Contract, arrived: Floats, start:
     """
     looks = Looks(1, SMOOTH_S, contract.batch_s)
     numbers = np.arange(job.least, job.most + 1)
-    fixed = [_served(job, contract, arrived, looks, _always(contract, int(n))) for n in numbers]
+    fixed = [
+        one
+        for part in np.split(numbers, range(TOGETHER, len(numbers), TOGETHER))
+        for one in _served_each(job, contract, arrived, looks, _always(contract, np.repeat(part, SEEDS)), len(part))
+    ]
     kept = [(int(n), paid) for n, (paid, late) in zip(numbers, fixed, strict=True) if late <= contract.error_budget]
     paid, late = _served(job, contract, arrived, looks, build_steered("reactive", contract, start))
     jobs, load = stack([job], Belief.of(contract.planning)), Load(arrived[None], np.zeros(1, np.int64))
     # A plan takes its budget as a share of all seconds.
     allowed_s = np.round(contract.error_budget * load.produced_s(0, load.seconds), 9)
     seeds, budget = np.zeros(1, np.int64), allowed_s / load.seconds
-    least, least_late = _cost(jobs, load, plan_clairvoyantly(jobs, load, looks, seeds, budget), looks, seeds)
+    plan = plan_clairvoyantly(jobs, load, looks, seeds, budget)
+    ((least, least_late),) = _costs(jobs, load, plan, looks, seeds)
     number, steady = kept[0] if kept else (None, None)
     return Alternatives(number, steady, paid, late, least if least_late <= contract.error_budget else None)
 
@@ -101,18 +108,33 @@ class Registering:
 
 
 def _served(job: TwinJob, contract: Contract, arrived: Floats, looks: Looks, policy: Policy) -> tuple[float, float]:
-    jobs = stack([job] * SEEDS, Belief.of(contract.planning))
-    return _cost(jobs, Load(arrived[None], np.zeros(SEEDS, np.int64)), policy, looks, np.arange(SEEDS))
+    return _served_each(job, contract, arrived, looks, policy, 1)[0]
 
 
-def _cost(jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers) -> tuple[float, float]:
-    """Mean executor-seconds from registration on, and share of late seconds of production, if looked at each second."""
+def _served_each(
+    job: TwinJob, contract: Contract, arrived: Floats, looks: Looks, policy: Policy, many: int
+) -> list[tuple[float, float]]:
+    """What so many policies in one come to, each of which decides for `SEEDS` runs."""
+    jobs, seeds = stack([job] * (many * SEEDS), Belief.of(contract.planning)), np.tile(np.arange(SEEDS), many)
+    return _costs(jobs, Load(arrived[None], np.zeros(len(seeds), np.int64)), policy, looks, seeds, many)
+
+
+def _costs(
+    jobs: TwinJobs, load: Load, policy: Policy, looks: Looks, seeds: Integers, many: int = 1
+) -> list[tuple[float, float]]:
+    """Executor-seconds from registration on, and share of late seconds of production, if looked at each second.
+
+    They are means over the runs, or over each of so many equal parts of them.
+    """
     counted = Registering(policy, np.zeros(len(seeds)))
     outcome = simulate(jobs, load, counted, looks, seeds)
     late = outcome.violation * load.seconds / np.maximum(load.produced_s(0, load.seconds), 1.0)
     # A share that meets a budget to the second could be above it by its last bit.
-    return float(counted.executor_s.mean()), round(float(late.mean()), 12)
+    return [
+        (float(paid.mean()), round(float(share.mean()), 12))
+        for paid, share in zip(np.split(counted.executor_s, many), np.split(late, many), strict=True)
+    ]
 
 
-def _always(contract: Contract, executors: int) -> Policy:
-    return build("static", contract, knob=float(executors))
+def _always(contract: Contract, executors: Integers | int) -> Policy:
+    return build("static", contract, knob=np.asarray(executors, float))
