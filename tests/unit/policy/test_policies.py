@@ -64,17 +64,18 @@ def told(policy, looks):
     return choices
 
 
-@pytest.mark.parametrize("name", HERE)
 @settings(max_examples=10, deadline=None)
 @given(looks=some_looks())
-def test_every_answer_is_a_whole_number_within_the_bounds_and_the_same_for_a_run_alone(name, looks):
-    together = told(made(name), looks)
-    for choice, look in zip(together, looks, strict=True):
-        assert ((choice.target >= look.least) & (choice.target <= look.most)).all()
-        assert (choice.target == np.rint(choice.target)).all()
-    for run in range(RUNS):
-        for both, one in zip(together, told(made(name), [alone(look, run) for look in looks]), strict=True):
-            assert (both.target[run], both.why[run]) == (one.target[0], one.why[0])
+def test_every_answer_is_a_whole_number_within_the_bounds_and_the_same_for_a_run_alone(looks):
+    each = [[alone(look, run) for look in looks] for run in range(RUNS)]
+    for name in HERE:  # to draw the looks takes as long as what a policy says of them
+        together = told(made(name), looks)
+        for choice, look in zip(together, looks, strict=True):
+            assert ((choice.target >= look.least) & (choice.target <= look.most)).all(), name
+            assert (choice.target == np.rint(choice.target)).all(), name
+        for run, own in enumerate(each):
+            for both, one in zip(together, told(made(name), own), strict=True):
+                assert (both.target[run], both.why[run]) == (one.target[0], one.why[0]), name
 
 
 @pytest.mark.parametrize("name", HERE)
