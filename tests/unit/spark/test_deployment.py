@@ -14,7 +14,6 @@ from http.server import BaseHTTPRequestHandler, HTTPServer
 
 import pytest
 import yaml
-from docker.utils import exclude_paths
 from kafka.protocol.metadata import ApiVersionsRequest
 
 from configs.files import QUICK
@@ -144,6 +143,8 @@ def test_the_broker_keeps_what_was_sent_once_for_as_long_as_the_embedded_one():
 
 
 def test_nothing_secret_goes_into_the_image(tmp_path):
+    from docker.utils import exclude_paths  # it takes a part of a second, which workers that only collect do without
+
     secret = {
         "docker/.env", "docker/kubernetes/ours/secrets.env", "var/settings.yaml", ".git/config",
         "configs/contracts/orders.yaml", "configs/contracts/plans/orders.yaml", "configs/pools/shared.yaml",

@@ -9,8 +9,6 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from sqlalchemy import create_engine, make_url, text
-from sqlalchemy.ext.asyncio import create_async_engine
 
 from pipelines.stack.services import airflow
 
@@ -41,6 +39,8 @@ class Context:
 
 def made_by(env):
     """The database file of which Airflow is told."""
+    from sqlalchemy import make_url  # it takes a part of a second, which workers that only collect do without
+
     return Path(make_url(env[airflow.CONNECTION]).database)
 
 
@@ -127,6 +127,9 @@ def test_a_migration_that_fails_leaves_no_database_behind(tmp_path):
 
 
 def test_a_write_waits_as_long_for_anothers_as_a_busy_computer_may_take(tmp_path):
+    from sqlalchemy import create_engine, make_url, text
+    from sqlalchemy.ext.asyncio import create_async_engine
+
     url = make_url(airflow._settings(Context(tmp_path), tmp_path, tmp_path / "airflow.db")[airflow.CONNECTION])
     assert made_by({airflow.CONNECTION: str(url)}) == tmp_path / "airflow.db"
     with create_engine(url).connect() as connection:
