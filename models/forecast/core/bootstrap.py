@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import stats
+from scipy.special import ndtri, stdtrit
 
 from models.forecast.core.series import Floats, SeriesError
 
@@ -77,7 +77,7 @@ def few_steps_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
     begins = np.random.default_rng(_SEED).integers(0, steps, size=(DRAWS, math.ceil(blocks)))
     bound = float(np.quantile(_drawn_ratios(np.concatenate([both, both[:, :block]], axis=1), begins, block), level))
     ratio = float(_ratio(both.sum(axis=1, keepdims=True))[0])
-    few = math.sqrt(blocks / (blocks - 1)) * stats.t.ppf(level, blocks - 1) / stats.norm.ppf(level)
+    few = math.sqrt(blocks / (blocks - 1)) * stdtrit(blocks - 1, level) / ndtri(level)
     return ratio + (bound - ratio) * float(few)
 
 
@@ -102,7 +102,7 @@ def independent_bound(mine: Floats, theirs: Floats, rivals: int = 1) -> float:
     both = _known(mine, theirs, 2)
     pairs, ratio = both.shape[1], float(_ratio(both.sum(axis=1, keepdims=True))[0])
     error = np.std(both[0] - ratio * both[1], ddof=1) / (math.sqrt(pairs) * max(both[1].mean(), 1e-300))
-    return ratio + float(stats.t.ppf(1 - 0.025 / max(rivals, 1), pairs - 1) * error)
+    return ratio + float(stdtrit(pairs - 1, 1 - 0.025 / max(rivals, 1)) * error)
 
 
 def _ratios(mine: Floats, theirs: Floats, generator: np.random.Generator) -> Floats:
