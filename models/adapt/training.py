@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from models.adapt.network import DomainRows, TransferGru
 from models.adapt.scale import CONTEXT, DomainScale
 from models.forecast.core.series import Floats
+from models.forecast.neural.adam import Adam
 
 
 @dataclass(frozen=True)
@@ -85,7 +86,7 @@ def train(
         The mean squared error of every batch before its step, in squares of the load's scale.
     """
     trainable = [weight for weight in network.parameters() if weight.requires_grad]
-    optimizer = torch.optim.Adam(trainable, lr=learning_rate or plan.learning_rate)
+    optimizer = Adam(trainable, learning_rate or plan.learning_rate)
     for _, (x, y) in zip(range(steps), batches(rows, plan.batch, generator), strict=False):
         yield descend(network, optimizer, mse(network(x, generator)[1], y))
 
@@ -121,9 +122,9 @@ def best_on(select: DomainRows, network: TransferGru, losses: Iterator[float], e
     return best, least
 
 
-def descend(network: TransferGru, optimizer: torch.optim.Optimizer, loss: Tensor) -> float:
+def descend(network: TransferGru, optimizer: Adam, loss: Tensor) -> float:
     """Change the network by one step down the gradient, clipped to norm 1; return the loss before it."""
-    optimizer.zero_grad()
+    network.zero_grad()
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(network.parameters(), 1.0)
     optimizer.step()

@@ -12,6 +12,7 @@ from torch import Tensor
 from models.adapt.discrepancy import around_median, classes, cmmd2, mmd2_biased, quartiles
 from models.adapt.network import DomainRows, TransferGru
 from models.adapt.training import LossWeights, TransferPlan, batches, best_on, descend, mse, train
+from models.forecast.neural.adam import Adam
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,7 +57,7 @@ def adapt(
         Of every step its loss (scaled, squared), and the number of classes (0 to 4) CMMD² rests on; 0 where λ₂ is 0.
     """
     edges = quartiles(_increments(source.x, source.y))
-    optimizer = torch.optim.Adam(network.parameters(), lr=plan.learning_rate)
+    optimizer = Adam(network.parameters(), plan.learning_rate)
     pairs = zip(*(batches(r, plan.batch, g) for r, g in zip((source, target), generators, strict=True)), strict=True)
     for _, ((xs, ys), (xt, yt)) in zip(range(plan.adapting), pairs, strict=False):
         (features_s, forecast_s), (features_t, forecast_t) = network(xs, generators[0]), network(xt, generators[1])

@@ -14,6 +14,7 @@ from torch.nn.functional import huber_loss
 from models.dqn.agent.actions import best_moves
 from models.dqn.learner.replay import Decision, ReplayBuffer, StepReturn, Transitions, combine_steps
 from models.dqn.learner.settings import LearnerSettings
+from models.forecast.neural.adam import Adam
 from models.policy.core.capacity import Floats, Integers
 
 
@@ -139,7 +140,7 @@ class Learner:
         self.held.load_state_dict(self.online.state_dict())
         self.chance = np.random.default_rng(seed)
         self.replay = ReplayBuffer(settings.buffer, *shapes)
-        self._optimizer = torch.optim.Adam(self.online.parameters(), settings.learning_rate, fused=True)
+        self._optimizer = Adam(self.online.parameters(), settings.learning_rate, fused=True)
         self._pending: deque[Decision] = deque(maxlen=settings.steps)
         self.updates = self.transitions = 0
 
@@ -167,8 +168,7 @@ class Learner:
             self.collect(how.explore_share(made, transitions))
             if len(self.replay) < how.warm:
                 continue
-            for group in self._optimizer.param_groups:
-                group["lr"] = how.learning_rate * (1 - (1 - how.last_rate) * (made / transitions))
+            self._optimizer.rate = how.learning_rate * (1 - (1 - how.last_rate) * (made / transitions))
             for _ in range(how.updates):
                 losses.append(self.update(self.replay.draw(how.batch, self.chance)))
                 if self.updates % every == 0:
@@ -224,7 +224,7 @@ class Learner:
             )
         said = self.online(seen)[torch.arange(len(moved)), moved]
         loss = (huber_loss(said, wanted, reduction="none", delta=how.huber) * weight**how.price_power).mean()
-        self._optimizer.zero_grad()
+        self.online.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.online.parameters(), how.clip)
         self._optimizer.step()

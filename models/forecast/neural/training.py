@@ -13,6 +13,7 @@ from torch import Tensor, nn
 
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
+from models.forecast.neural.adam import Adam
 from models.forecast.neural.cells import Cell
 from models.forecast.neural.network import Network, as_forecaster
 from models.forecast.neural.recurrent import Recurrent
@@ -192,11 +193,10 @@ def _passes(
     """Train pass by pass; yield the loss, the network with averaged weights, and the number of updates."""
     count = max(min(plan.lanes, len(rows.rows) // (CHUNKS * plan.chunk)), 1)
     linear = [p for name, p in network.named_parameters() if not name.startswith(("rnn", "head"))]
-    options = [
-        {"params": [*network.rnn.parameters(), *network.head.parameters()], "weight_decay": plan.weight_decay},
-        {"params": linear, "lr": plan.learning_rate * 0.1, "weight_decay": 0.0},  # already fitted: they follow slowly
-    ]
-    optimizer = torch.optim.AdamW(options, lr=plan.learning_rate)
+    optimizers = (
+        Adam([*network.rnn.parameters(), *network.head.parameters()], plan.learning_rate, plan.weight_decay),
+        Adam(linear, plan.learning_rate * 0.1),  # already fitted: they follow slowly
+    )
     averaging = torch.optim.swa_utils.get_ema_multi_avg_fn(plan.memory)  # type: ignore[no-untyped-call]
     averaged = torch.optim.swa_utils.AveragedModel(network, multi_avg_fn=averaging)
     ends = torch.zeros(count, network.carried)
@@ -207,12 +207,13 @@ def _passes(
         total, length = 0.0, lanes.rows.shape[1]
         for begin in range(0, length, plan.chunk):
             chunk = TrainingRows(*(column[:, begin : begin + plan.chunk] for column in lanes))
-            optimizer.zero_grad()
+            network.zero_grad()
             moves, hidden = network.run_rows(chunk.rows, hidden.detach())
             loss = _loss(moves, chunk, levels)
             loss.backward()  # type: ignore[no-untyped-call]
             nn.utils.clip_grad_norm_(network.parameters(), 1.0)
-            optimizer.step()
+            for optimizer in optimizers:
+                optimizer.step()
             averaged.update_parameters(network)
             total += float(loss.detach()) * chunk.rows.shape[1] / length
         ends = hidden.detach()

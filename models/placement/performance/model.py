@@ -13,6 +13,7 @@ import torch
 from torch.nn.functional import l1_loss
 
 from models.dqn.learner.threads import one_thread
+from models.forecast.neural.adam import Adam
 from models.placement.graph import Floats
 from models.placement.performance.network import SMALL, LayerSizes, PerformanceNetwork
 from models.placement.performance.windows import Samples
@@ -154,14 +155,14 @@ def _fit(
     seen = torch.from_numpy(((train.seen - model.mean) / model.spread).astype(np.float32))
     label = torch.from_numpy(((learned_from(train.label) - model.label_mean) / model.label_spread).astype(np.float32))
     network, chance = model.network, np.random.default_rng(seed)
-    optimizer = torch.optim.Adam(network.parameters(), rate)
+    optimizer = Adam(network.parameters(), rate)
     errors, logs, waited = model.stopped, model.stopped_log, 0
     best = {name: part.clone() for name, part in network.state_dict().items()}
     with one_thread():
         for _ in range(epochs):
             network.train()
             for rows in np.array_split(chance.permutation(len(seen)), max(len(seen) // BATCH, 1)):
-                optimizer.zero_grad()
+                network.zero_grad()
                 l1_loss(network(seen[rows]), label[rows]).backward()  # type: ignore[no-untyped-call]
                 torch.nn.utils.clip_grad_norm_(network.parameters(), CLIP)
                 optimizer.step()

@@ -53,7 +53,6 @@ def compare_learners(steps: int, seeds: Sequence[int], peer: Path | None) -> dic
         ValueError, IndexError, KeyError: the last line that it prints is no JSON, there is none, or it lacks a figure.
     """
     import torch
-    import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
 
     torch.set_num_threads(1)
     settings = replace(BENCH_SETTINGS, buffer=max(steps, BENCH_SETTINGS.warm))

@@ -51,7 +51,7 @@ def time_network(peer: Path | None) -> dict[str, Any]:
         PeerError: the peer's interpreter fails; OSError where it cannot be run.
         ValueError, IndexError: the last line that it prints is no JSON, or it prints nothing.
     """
-    import torch._dynamo  # what an optimizer of torch imports at its first step: imports are not counted
+    import torch
 
     torch.set_num_threads(1)
     series = find_shipped(CELL).series()

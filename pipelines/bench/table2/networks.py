@@ -9,6 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from models.forecast.core.series import Floats
+from models.forecast.neural.adam import Adam
 from pipelines.bench.table2.loads import Cell
 
 CONTEXT = 24
@@ -109,12 +110,12 @@ def train_network(model: nn.Module, scaled: Tensor, epochs: int, generator: torc
         RuntimeError, ZeroDivisionError: there are fewer than 24 points, or 24.
     """
     inputs, targets = cut_windows(scaled)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LEARNING_RATE, fused=True)
+    optimizer = Adam(model.parameters(), LEARNING_RATE, fused=True)
     model.train()
     for _ in range(epochs):
         total = torch.zeros(())
         for rows in torch.split(torch.randperm(len(inputs), generator=generator), BATCH):
-            optimizer.zero_grad()
+            model.zero_grad()
             loss = nn.functional.mse_loss(model(inputs[rows]), targets[rows])
             loss.backward()  # type: ignore[no-untyped-call]
             optimizer.step()

@@ -18,9 +18,7 @@ from pkgutil import resolve_name
 
 TASKS = (
     "pyspark.sql.functions", "great_expectations", "mlflow.tracking",
-    "mlflow.pytorch", "sklearn.linear_model", "river.drift", "matplotlib.figure",
-    "torch._dynamo",  # torch imports it when the first optimizer is made: 6 s of CPU on a busy computer
-    "numba", "kafka",
+    "mlflow.pytorch", "sklearn.linear_model", "river.drift", "matplotlib.figure", "torch", "numba", "kafka",
     # What MLflow imports once it opens a database, as the one that is embedded.
     "mlflow.store.tracking.sqlalchemy_workspace_store", "mlflow.store.model_registry.sqlalchemy_workspace_store",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -161,12 +161,24 @@ def one_transition(allowed: list[bool], reward: float) -> Transitions:
     return Transitions(0 * one, np.zeros(1, np.int64), reward * one, 0 * one, np.array([allowed]), one)
 
 
+class Descent:
+    """Plain descent."""
+
+    def __init__(self, weights: Iterable[torch.Tensor], rate: float) -> None:
+        self.rate, self._weights = rate, list(weights)
+
+    @torch.no_grad()
+    def step(self) -> None:
+        for weight in self._weights:
+            weight -= self.rate * weight.grad
+
+
 def test_a_step_of_plain_descent_is_the_paper_s_update() -> None:
     """Q + alpha (r + gamma max Q' - Q), eq. 24: 1 + 0.1 (0.5 + 0.99 x 2 - 1)."""
     settings = LearnerSettings(hidden=4, double=False, gamma=0.99, steps=1, huber=10.0, copy_share=0.0)
     learner = Learner(Still([True]), settings, 1)
     saying(learner, online=[1.0, 0.0], held=[2.0, 0.0])
-    learner._optimizer = torch.optim.SGD(learner.online.parameters(), 0.1)
+    learner._optimizer = Descent(learner.online.parameters(), 0.1)
     loss = learner.update(one_transition([True], 0.5))
     assert loss == pytest.approx((2.48 - 1) ** 2 / 2)
     assert learner.online(torch.zeros(1, 1)).item() == pytest.approx(1.148)
