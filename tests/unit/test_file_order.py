@@ -23,4 +23,6 @@ def test_each_chain_is_one_workers_and_any_other_file_by_itself():
     assert units[WITH_SESSION] == units[JUDGES] == units[TESTS / "ring" / "test_ring.py"] == "ring"
     assert units[TESTS / "spark" / "test_lake.py"] == units[TESTS / "spark" / "test_merge_sink.py"] == "spark"
     assert units[WITHOUT] == "tests/integration/test_topics.py"
+    networks = {file.name for file, unit in units.items() if unit == "networks"}
+    assert networks >= {"test_registry.py", "test_training.py", "test_transfer_target.py", "test_older_archives.py"}
     assert {room(file) for file in named} == set(ORDER)
