@@ -125,8 +125,8 @@ class OwnedModels:
             return not self._client.search_registered_models(f"name = '{self.model_name(job)}'", 1)
         return error.error_code in ("RESOURCE_DOES_NOT_EXIST", "INVALID_PARAMETER_VALUE")
 
-    def refuse_foreign(self, job: str, trains: bool = False) -> None:
-        """Raise where the model of the job's name is not this deployment's to write to; writes nothing itself.
+    def refuse_foreign(self, job: str, trains: bool = False) -> dict[str, str]:
+        """Return the tags of the job's model, or raise where it is not this deployment's to write to; writes nothing.
 
         One that an earlier release registered names no deployment: it is that of whoever registers a version next.
 
@@ -134,6 +134,9 @@ class OwnedModels:
             job: whose model.
             trains: whether a version is to be trained: then of two deployments with the same topics and experiment,
                 as by default, the other one is refused, too, by the name in its `var`; what a person orders is not.
+
+        Returns:
+            Its tags; empty where there is no model of the name, or one without any.
 
         Raises:
             ForeignModelError: somebody else registered its versions, or another deployment trains it.
@@ -146,10 +149,11 @@ class OwnedModels:
             if trains and tags.get(TRAINED_IN) not in (None, own := deployment_name(self._var)):
                 other = f"is trained by another deployment, {tags[TRAINED_IN]}"
                 raise ForeignModelError(f"{self.model_name(job)} at {self._uri} {other} {_second(own, self._var)}")
-            return
+            return tags
         versions = [] if owner else [dict(one.tags) for one in self.versions(job)]
         if why := foreign(owner, versions, self._deployment):
             raise ForeignModelError(f"{self.model_name(job)} at {self._uri} {why} Nothing was written to it.")
+        return tags
 
 
 def _second(own: str, var: Path) -> str:

@@ -143,15 +143,18 @@ class ModelStore(AliasStore):
         """
         from mlflow.exceptions import MlflowException
 
-        self.refuse_foreign(job, trains=True)
-        name = self.model_name(job)
-        try:
-            self._client.create_registered_model(name, description=f"Every {self.what} of {job}.")
-        except MlflowException as error:
-            if error.error_code != "RESOURCE_ALREADY_EXISTS":
-                raise
-        self._client.set_registered_model_tag(name, TRAINED_BY, self._deployment)
-        self._client.set_registered_model_tag(name, TRAINED_IN, deployment_name(self._var))
+        name, known = self.model_name(job), self.refuse_foreign(job, trains=True)
+        own = {TRAINED_BY: self._deployment, TRAINED_IN: deployment_name(self._var)}
+        if not known:
+            try:
+                self._client.create_registered_model(name, own, f"Every {self.what} of {job}.")
+                known = own
+            except MlflowException as error:
+                if error.error_code != "RESOURCE_ALREADY_EXISTS":
+                    raise
+        for key, value in own.items():
+            if known.get(key) != value:
+                self._client.set_registered_model_tag(name, key, value)
         made = self._client.create_model_version(
             name, f"models:/{model_id}", run_id=run.id, model_id=model_id, description=_shortened(card), tags=dict(tags)
         )

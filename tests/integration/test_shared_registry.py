@@ -65,6 +65,7 @@ def test_of_two_deployments_alike_but_for_their_folders_one_trains_a_job(registr
     assert put(second, "alike", Naive(TASK)) == "2"
     client.delete_registered_model_tag("alike-forecaster", TRAINED_IN)  # as of an earlier release
     assert put(registry, "alike", Naive(TASK)) == "3"
+    assert registry.model_tags("alike")[TRAINED_IN] == deployment_name(settings.var_dir)
 
 
 def test_a_model_of_somebody_elses_keeps_its_aliases(registry, client):
