@@ -3,8 +3,8 @@
 Two chains hold a run of all tests up, so they are the first two workers' from the beginning: the ring, and what takes
 the session. The tests of integration that take it go behind the ring, whose worker is through sooner, with a session
 of their own: one more start, and minutes that the other worker does not go on alone. So do those of Spark that judge
-what is ingested: that worker has imported Great Expectations, which takes seconds. What exports networks, or reads
-exported ones, is one worker's likewise, wherever it lies.
+what is ingested: that worker has imported Great Expectations, which takes seconds. What trains challengers, exports
+networks or reads exported ones is one worker's likewise, wherever it lies.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ CHAINS = {"ring": "ring", "behind the ring": "ring", "spark": "spark", "dags": "
 WITH_SESSION = ("behind the ring", "spark")
 _TAKES_SESSION = re.compile(r"\bdef \w+\([^)]*\b(spark|one_partition)\b")
 _JUDGES = re.compile(r"^from pipelines\.ingest(\.quality)? import\b", re.MULTILINE)
-_COMPILES = re.compile(r"\btorch\.(export|optim)\b|\b(older_network|log_forecaster)\b")
-"""Files that need what torch compiles and exports networks by, 6 s to import, most of them beside MLflow."""
+_NETWORKS = re.compile(r"\btorch\.(export|optim)\b|\b(older_network|train_challenger)\b")
+"""Files that need what torch compiles and exports networks by, 6 s to import, or train and register as the DAGs do."""
 
 
 @cache
@@ -41,4 +41,4 @@ def turn(file: Path) -> int:
 def unit_of_work(file: str) -> str:
     """What a worker takes as a whole: the chain that a file, named from the repository on, belongs to, or the file."""
     path = ROOMS.parent / file
-    return CHAINS.get(room(path)) or ("networks" if _COMPILES.search(path.read_text()) else file)
+    return CHAINS.get(room(path)) or ("networks" if _NETWORKS.search(path.read_text()) else file)

@@ -19,9 +19,11 @@ from models.forecast.neural.network import as_forecaster
 from models.forecast.neural.recurrent import Recurrent
 from models.forecast.neural.windows import PastWindow
 from models.forecast.selection.catalogue import CATALOGUE
+from pipelines.registry.artifacts import log_forecaster
 
 STEP = 3600.0
 TASK = Task(STEP, 3, (0.1, 0.5, 0.9))
+TAGS = {"data.digest": "abc"}
 
 
 def series(steps, seed=1):
@@ -74,4 +76,18 @@ KINDS = {
 
 def put(registry, job, what, alias=None):
     with registry.run(job, "test") as run:
-        return registry.register(run, job, what, "# A card", {"data.digest": "abc"}, alias=alias)
+        return registry.register(run, job, what, "# A card", TAGS, alias=alias)
+
+
+@cache
+def logged_naive(registry, seasonal):
+    """A naive forecast in MLflow, of which many versions are registered: to log it for each takes as long again."""
+    with registry.run("made-up", "made up"):
+        return log_forecaster(Naive(TASK, seasonal=seasonal), TAGS)
+
+
+def put_naive(registry, job, seasonal=True, alias=None):
+    """Register a version of it, as `put` does; their files are the same."""
+    model_id, kind = logged_naive(registry, seasonal), "seasonal_naive" if seasonal else "last_value"
+    with registry.run(job, "test") as run:
+        return registry.register_version(run, job, model_id, "# A card", {**TAGS, "kind": kind}, alias)

@@ -11,14 +11,13 @@ import pytest
 
 from configs.sections import Training
 from configs.settings import load
-from models.forecast.baselines.naive import Naive
 from models.forecast.core.series import Series
 from pipelines.lake.load import LakeSeries
 from pipelines.registry import AgentRegistry, Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
 from pipelines.train.forecaster.run import refuse_unchanged
 from pipelines.train.forecaster.served import score_served_versions
-from tests.fakes.forecasters import KINDS, TASK, network, older_network, put, series
+from tests.fakes.forecasters import KINDS, TASK, network, older_network, put, put_naive, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -62,7 +61,7 @@ def test_nothing_registered_can_run_code(settings, registered):
 
 def test_aliases_move(registry):
     assert registry.champion_version("moves") is None
-    first, second = put(registry, "moves", Naive(TASK)), put(registry, "moves", Naive(TASK, seasonal=False))
+    first, second = put_naive(registry, "moves"), put_naive(registry, "moves", seasonal=False)
     registry.set_champion("moves", first)
     assert registry.champion_version("moves") == first and registry.load("moves").kind == "seasonal_naive"
     registry.set_champion("moves", second)
@@ -74,7 +73,7 @@ def test_aliases_move(registry):
 def test_of_many_versions_a_training_reads_the_newest_alone(registry, monkeypatch):
     assert registry.newest_version("many") is None and registry.made_at("many", "1") is None
     for _ in range(10):
-        put(registry, "many", Naive(TASK))
+        put_naive(registry, "many")
     registry.set_version_tags("many", "2", {"live.n": "3"})  # it was changed last
     read, search = [], registry._client.search_model_versions
     monkeypatch.setattr(
@@ -93,7 +92,7 @@ def test_of_many_versions_a_training_reads_the_newest_alone(registry, monkeypatc
 
 
 def test_of_more_versions_than_an_answer_holds_all_are_listed(registry, monkeypatch):
-    made, search = [int(put(registry, "paged", Naive(TASK))) for _ in range(5)], registry._client.search_model_versions
+    made, search = [int(put_naive(registry, "paged")) for _ in range(5)], registry._client.search_model_versions
     monkeypatch.setattr(
         registry._client, "search_model_versions", lambda *asked, **more: search(*asked, **more | {"max_results": 2})
     )
@@ -101,11 +100,11 @@ def test_of_more_versions_than_an_answer_holds_all_are_listed(registry, monkeypa
 
 
 def test_a_version_of_a_model_that_was_made_anew_is_another_champion(registry):
-    put(registry, "anew", Naive(TASK), alias="champion")
+    put_naive(registry, "anew", alias="champion")
     before = registry.champions()["anew"]
     assert registry.champions()["anew"] == before
     registry._client.delete_registered_model(registry.model_name("anew"))
-    put(registry, "anew", Naive(TASK, seasonal=False), alias="champion")
+    put_naive(registry, "anew", seasonal=False, alias="champion")
     after = registry.champions()["anew"]
     assert (before.version, after.version) == ("1", "1") and before != after
 
@@ -113,10 +112,10 @@ def test_a_version_of_a_model_that_was_made_anew_is_another_champion(registry):
 def test_a_version_of_a_model_that_was_made_anew_is_not_judged_by_what_the_one_before_served(registry):
     """Times of the load are those of a trace, which a replay goes through again: the wall clock tells whose it is."""
     told = {"model": "m", "kind": "k", "step_s": 3600.0, "levels": [0.5], "version": "1"}
-    put(registry, "deleted-model", Naive(TASK))
+    put_naive(registry, "deleted-model")
     before = time.time()
     registry._client.delete_registered_model(registry.model_name("deleted-model"))
-    put(registry, "deleted-model", Naive(TASK, seasonal=False))
+    put_naive(registry, "deleted-model", seasonal=False)
     issued = [(36_000.0, before, 5.0), (39_600.0, time.time(), 9.0)]
     served = pd.DataFrame([told | {"time": at, "wall_time": wall, "quantiles": [[q]]} for at, wall, q in issued])
     with registry.run("deleted-model", "test") as run:
@@ -142,13 +141,13 @@ def test_what_a_person_wrote_in_a_description_stays(registry):
     """Cards are written with a version; nothing that is done to it, or registered after it, writes one again."""
     import mlflow
 
-    client, version = mlflow.MlflowClient(mlflow.get_tracking_uri()), put(registry, "annotated", Naive(TASK))
+    client, version = mlflow.MlflowClient(mlflow.get_tracking_uri()), put_naive(registry, "annotated")
     client.update_model_version("annotated-forecaster", version, "of the week of the fair")
     client.update_registered_model("annotated-forecaster", "ask Ann")
     registry.set_champion("annotated", version)
     registry.set_version_tags("annotated", version, {"live.wape": "0.1"})
     registry.write_verdict("annotated", registry.versions("annotated")[0].run_id, {"version": version, "reason": "x"})
-    second = put(registry, "annotated", Naive(TASK))
+    second = put_naive(registry, "annotated")
     assert [v.description for v in registry.versions("annotated")] == ["of the week of the fair", "# A card"]
     assert (second, client.get_registered_model("annotated-forecaster").description) == ("2", "ask Ann")
 
@@ -156,7 +155,7 @@ def test_what_a_person_wrote_in_a_description_stays(registry):
 def test_the_version_before_is_an_instant_way_back(registry):
     from mlflow.exceptions import MlflowException
 
-    first, second = put(registry, "back", Naive(TASK)), put(registry, "back", Naive(TASK, seasonal=False))
+    first, second = put_naive(registry, "back"), put_naive(registry, "back", seasonal=False)
     registry.set_champion("back", first)
     with pytest.raises(RegistryError, match="none served before version 1"):
         registry.roll_back("back")
@@ -173,7 +172,7 @@ def test_the_version_before_is_an_instant_way_back(registry):
 
 
 def test_a_second_rollback_goes_further_back_and_never_to_what_was_taken_back(registry):
-    first, second, third, fourth = (put(registry, "further", Naive(TASK)) for _ in range(4))
+    first, second, third, fourth = (put_naive(registry, "further") for _ in range(4))
     for version in (first, second, third):
         registry.set_champion("further", version)
     assert registry.roll_back("further") == (third, second)
@@ -188,7 +187,7 @@ def test_a_second_rollback_goes_further_back_and_never_to_what_was_taken_back(re
 
 
 def test_after_the_alias_was_moved_by_hand_a_rollback_goes_to_what_served_last(registry):
-    first, second, third, fourth = (put(registry, "hand", Naive(TASK)) for _ in range(4))
+    first, second, third, fourth = (put_naive(registry, "hand") for _ in range(4))
     for version in (first, second):
         registry.set_champion("hand", version)
 
@@ -205,7 +204,7 @@ def test_after_the_alias_was_moved_by_hand_a_rollback_goes_to_what_served_last(r
 
 
 def test_a_rollback_that_was_broken_off_between_the_aliases_is_gone_on_with(registry, monkeypatch):
-    first, second = put(registry, "broken", Naive(TASK)), put(registry, "broken", Naive(TASK, seasonal=False))
+    first, second = put_naive(registry, "broken"), put_naive(registry, "broken", seasonal=False)
     registry.set_champion("broken", first)
     registry.set_champion("broken", second)
     move = registry._client.set_registered_model_alias
@@ -224,7 +223,7 @@ def test_a_rollback_that_was_broken_off_between_the_aliases_is_gone_on_with(regi
 
 
 def test_where_a_person_has_deleted_what_served_a_rollback_says_what_did_before(registry):
-    first, second = put(registry, "deleted", Naive(TASK)), put(registry, "deleted", Naive(TASK))
+    first, second = put_naive(registry, "deleted"), put_naive(registry, "deleted")
     for version in (first, second):
         registry.set_champion("deleted", version)
     registry._client.delete_model_version("deleted-forecaster", second)  # as on MLflow's pages, and its alias with it
@@ -233,7 +232,7 @@ def test_where_a_person_has_deleted_what_served_a_rollback_says_what_did_before(
 
 
 def test_a_person_ends_what_a_rollback_holds(registry):
-    first, second, third = (put(registry, "ends", Naive(TASK)) for _ in range(3))
+    first, second, third = (put_naive(registry, "ends") for _ in range(3))
     registry.set_champion("ends", first)
     registry.set_champion("ends", second)
     assert registry.taken_back("ends") is None

@@ -1,7 +1,7 @@
 """A whole training run, from a series to the judged challenger, on a real MLflow store of its own."""
 
 import time
-from functools import cache, partial
+from functools import partial
 
 import numpy as np
 import pandas as pd
@@ -14,7 +14,6 @@ from models.forecast.baselines.naive import Naive
 from models.forecast.core.forecaster import Task
 from models.forecast.core.series import Series
 from pipelines.lake.load import LakeSeries
-from pipelines.registry.artifacts import log_forecaster
 from pipelines.registry.way_back import SERVED
 from pipelines.train.forecaster import challenge
 from pipelines.train.forecaster import run as forecaster
@@ -23,7 +22,7 @@ from pipelines.train.forecaster.challenge import train_challenger
 from pipelines.train.forecaster.served import score_served_versions
 from pipelines.train.form import with_form_values
 from pipelines.train.promotion import ServesAlreadyError, promote_winner
-from tests.fakes.forecasters import STEP, TASK, put, series
+from tests.fakes.forecasters import STEP, TASK, logged_naive, put, put_naive, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
@@ -106,23 +105,9 @@ def test_a_first_run_registers_the_naive_forecast_and_a_challenger(registry, set
         forecaster.refuse_unchanged(registry, "first", TRAINING, tags["data.digest"])
 
 
-@cache
-def logged(registry, seasonal):
-    """A naive forecast in MLflow, of which many versions are registered: to log it for each takes as long again."""
-    with registry.run("made-up", "made up"):
-        return log_forecaster(Naive(TASK, seasonal=seasonal), {})
-
-
-def put_naive(registry, job, seasonal=True):
-    """Register a version of it; returns its number."""
-    model_id, kind = logged(registry, seasonal), "seasonal_naive" if seasonal else "last_value"
-    with registry.run(job, "test") as run:
-        return registry.register_version(run, job, model_id, "", {"kind": kind})
-
-
 def run_with(registry, job, losses, champion="1"):
     """A run as training leaves it, with given losses."""
-    model_id = logged(registry, False)
+    model_id = logged_naive(registry, False)
     with registry.run(job, "made up") as run:
         version = registry.register_version(run, job, model_id, "", {"kind": "last_value"})
         run.parameters({"improvement": 0.0})
