@@ -44,15 +44,15 @@ def serve(address: str) -> None:
     Raises:
         OSError: the socket cannot be made, as where the path is too long or taken.
     """
-    import_all()
-    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how daemons ended
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the driver, which ends this one
     with socket.socket(socket.AF_UNIX) as listener:
         before = os.umask(0o177)  # whoever may connect runs code as this user
         listener.bind(address)
         os.umask(before)
         listener.listen(64)
         try:
+            import_all()  # who connects meanwhile waits: to import all, too, takes as long
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody asks how daemons ended
+            signal.signal(signal.SIGINT, signal.SIG_IGN)  # ctrl-C is for the driver, which ends this one
             while True:
                 ready, _, _ = select.select([0, listener.fileno()], [], [])
                 if 0 in ready and not os.read(0, 1):

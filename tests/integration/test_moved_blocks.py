@@ -86,8 +86,11 @@ def looked_until(supervisor, said, *starts):
     wait_until(all_said, f"{starts}", PATIENCE_S, every_s=0.5)
 
 
-def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_killed(clusters, empty_topics, tmp_path):
-    settings, said = load(var=tmp_path / "var", kafka=empty_topics.model_dump()), []
+def test_a_job_on_two_clusters_counts_every_event_once_whatever_is_moved_and_killed(
+    clusters, empty_topics, tmp_path_factory
+):
+    var = tmp_path_factory.mktemp("own")  # short: a fork server's socket under it has at most 107 bytes
+    settings, said = load(var=var, kafka=empty_topics.model_dump()), []
     file, own, _ = clusters
     folder = begin_job(settings, file, said.append)
     topology, feed = folder.topology(), Feed(empty_topics)
