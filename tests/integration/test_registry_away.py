@@ -104,12 +104,16 @@ def test_what_goes_wrong_in_a_training_for_another_reason_is_passed_on():
 
 @contextmanager
 def server(folder, port):
-    """MLflow's server, on the store in a folder."""
+    """MLflow's server, on the store in a folder, without the process that `mlflow server` is beside it."""
     command = [
-        sys.executable, "-m", "mlflow", "server", "--host", "127.0.0.1", "--port", str(port), "--workers", "1",
-        "--backend-store-uri", f"sqlite:///{folder}/mlflow.db", "--artifacts-destination", str(folder / "artifacts"),
+        sys.executable, "-m", "uvicorn", "--host", "127.0.0.1", "--port", str(port), "mlflow.server.fastapi_app:app",
     ]  # fmt: skip
-    own = {**os.environ, "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false"}
+    named, store = "_MLFLOW_SERVER_", f"sqlite:///{folder}/mlflow.db"
+    own = os.environ | {
+        f"{named}FILE_STORE": store, f"{named}REGISTRY_STORE": store, f"{named}SERVE_ARTIFACTS": "true",
+        f"{named}ARTIFACT_ROOT": "mlflow-artifacts:/", f"{named}ARTIFACT_DESTINATION": str(folder / "artifacts"),
+        "MLFLOW_SERVER_ENABLE_JOB_EXECUTION": "false",
+    }  # fmt: skip
     with (folder / "server.log").open("ab") as log:
         process = subprocess.Popen(command, stdout=log, stderr=log, env=own, start_new_session=True)
 
