@@ -131,15 +131,20 @@ def test_the_dag_s_tasks_train_once_and_then_propose(settings, monkeypatch):
     # One that learned of a performance model serves while that is trusted; then one that learned in the twin has to.
     learned, model = {**form, "env": "lstm"}, performance_model()
     monkeypatch.setattr(proposed, "_performance", lambda *_: model)
-    assert proposed.learn(learned)["promoted"] and proposed.learn(learned) is None and proposed.learn(form) is None
+    networks, made = PlacementRegistry(settings), proposed.learn(learned)
+    version = networks.versions("adverts")[-1]
+    assert made["promoted"] and str(version.version) == made["version"] and version.tags["env"] == "lstm"
+    assert networks.figures(made["run"])[1]["env"] == "lstm" and "the performance model of" in version.description
+    assert proposed.learn(learned) is None and proposed.learn(form) is None
+    assert not has_network(networks, ADVERTS, TWO, "twin")
     monkeypatch.setattr(proposed, "_performance", lambda *_: None)
     assert proposed.learn(learned)["promoted"] and proposed.learn(learned) is None
-    assert PlacementRegistry(settings).versions("adverts")[-1].tags["env"] == "twin"
+    assert networks.versions("adverts")[-1].tags["env"] == "twin"
     # One that loses is not trained again the next morning, and the other goes on serving.
     monkeypatch.setattr(proposed, "_performance", lambda *_: model)
     monkeypatch.setattr(run, "decide", lambda *_: (False, "rejected: it comes to less of the best"))
     assert not proposed.learn(learned)["promoted"] and proposed.learn(learned) is None
-    assert PlacementRegistry(settings).versions("adverts")[-1].tags["env"] == "lstm"
+    assert networks.versions("adverts")[-1].tags["env"] == "lstm"
     monkeypatch.setattr(proposed, "_performance", lambda *_: None)
     assert proposed.learn(learned) is None
 
@@ -225,15 +230,3 @@ def test_a_model_that_forgets_other_placements_as_it_is_tuned_to_one_is_refused(
     monkeypatch.setattr(performance, "fine_tune", lambda model, *_, seed: model)  # it forgets nothing more
     learn_performance(models, busier, counts, measured)
     assert noted == [pytest.approx(times)]
-
-
-@pytest.mark.usefixtures("short")
-def test_a_network_learns_of_a_performance_model_and_says_so(settings):
-    networks = PlacementRegistry(settings)
-    made = train_network(networks, ADVERTS, TWO, performance_model())
-    version = networks.versions("adverts")[-1]
-    assert str(version.version) == made["version"] and version.tags["env"] == "lstm"
-    assert networks.figures(made["run"])[1]["env"] == "lstm" and "the performance model of" in version.description
-    networks.set_champion("adverts", made["version"])
-    assert has_network(networks, ADVERTS, TWO, "lstm") and has_network(networks, ADVERTS, TWO)
-    assert not has_network(networks, ADVERTS, TWO, "twin")
