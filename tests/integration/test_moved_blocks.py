@@ -27,7 +27,7 @@ from tests.fakes.waiting import wait_until
 
 pytestmark = pytest.mark.integration
 
-PATIENCE_S, RATE, PARTITIONS, TRIGGER_S = 240, 60, 2, 3
+PATIENCE_S, RATE, PARTITIONS, TRIGGER_S, TARGET_S = 240, 60, 2, 5, 20
 STEP_S = 0.004
 """Seconds between events: what waits for a block that moves is of less time than its windows stay open."""
 
@@ -70,6 +70,7 @@ def two_queries(folder):
     for name in ("join", "count"):
         text = re.sub(rf"({name}: +{{)", r"\1unit: counts, ", text)
     file = folder / "adverts.yaml"
+    text = text.replace("target_s: 8", f"target_s: {TARGET_S}")
     text = text.replace("trigger_s: 1", f"trigger_s: {TRIGGER_S}\npartitions: {PARTITIONS}")
     file.write_text(text.replace("{rps: 600", f"{{rps: {RATE}").replace("cores: 4", "cores: 2"))
     return file
