@@ -197,7 +197,7 @@ def test_a_record_that_no_series_can_take_is_rejected_and_the_job_goes_on(kafka,
 
 
 @pytest.mark.parametrize("kafka", ["parted"], indirect=True)
-def test_a_partition_with_an_old_refused_record_alone_keeps_no_job_waiting(kafka, send):
+def test_a_partition_with_an_old_refused_record_alone_keeps_no_job_waiting(kafka, send, heard):
     for window in range(40):
         send(BEGIN + window)
     send.flush()
@@ -207,7 +207,7 @@ def test_a_partition_with_an_old_refused_record_alone_keeps_no_job_waiting(kafka
     server = serve(kafka, Champions)
     try:
         send(BEGIN + 40)
-        drive(server, lambda: on(kafka, "forecasts", Forecast), "a forecast")
+        drive(server, lambda: heard("forecasts", Forecast), "a forecast")
     finally:
         server.close()
 
