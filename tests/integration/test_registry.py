@@ -24,20 +24,21 @@ pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
 @pytest.fixture(scope="module")
 def registered(registry, settings):
-    """By kind the version of a registered forecaster, and the file that describes it; each is registered once."""
+    """By kind a forecaster, the version that it is registered as, and the file that describes it; each is made once."""
 
     @cache
     def newest(kind):
-        version = put(registry, f"same-{kind}", KINDS[kind](), alias="challenger")
+        made = KINDS[kind]()
+        version = put(registry, f"same-{kind}", made, alias="challenger")
         described = (settings.var_dir / "mlflow").rglob("forecaster.json")
-        return version, max(described, key=lambda path: path.stat().st_mtime_ns)
+        return made, version, max(described, key=lambda path: path.stat().st_mtime_ns)
 
     return newest
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_a_forecaster_says_the_same_after_it_was_registered_and_loaded(registry, registered, kind):
-    made, job, (version, _) = KINDS[kind](), f"same-{kind}", registered(kind)
+    job, (made, version, _) = f"same-{kind}", registered(kind)
     loaded = registry.load(job, version)
     track, again = made.begin(series(100)), loaded.begin(series(100))
     for value in (80.0, math.nan, 120.0):
@@ -297,7 +298,7 @@ def test_a_description_that_is_no_forecaster_says_what_to_do(tmp_path_factory, t
 )
 def test_an_artifact_of_another_shape_is_refused(registry, registered, kind, change, word):
     """Its description is changed after it was registered, as code of another age would have written it."""
-    version, file = registered(kind)
+    _, version, file = registered(kind)
     written = file.read_text()
     file.write_text(json.dumps(change(json.loads(written))))
     with pytest.raises(RegistryError, match=word):
@@ -308,7 +309,7 @@ def test_an_artifact_of_another_shape_is_refused(registry, registered, kind, cha
 
 def test_a_network_that_an_older_release_registered_is_read(registry, registered):
     """Of one cell; `test_older_archives` has both."""
-    version, file = registered("adapted")
+    _, version, file = registered("adapted")
     (model,) = next(path for path in file.parents if path.name == "artifacts").rglob("model.pt2")
     described, archive = older_network("gru")
     before = file.read_text(), model.read_bytes()
