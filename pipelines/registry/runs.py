@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -23,12 +23,17 @@ class TrackedRun:
 
         self._client.log_batch(self.id, params=[Param(key, str(value)) for key, value in values.items()])
 
-    def metrics(self, values: Mapping[str, float], step: int = 0) -> None:
-        """Log metrics of one step, in one request, at the present time."""
+    def metrics(self, values: Mapping[str, float]) -> None:
+        """Log metrics, in one request, at the present time."""
+        self.curve([(0, values)])
+
+    def curve(self, points: Iterable[tuple[int, Mapping[str, float]]]) -> None:
+        """Log metrics by step, in a request for each 1,000 numbers, at the present time."""
         from mlflow.entities import Metric
 
         now = int(time.time() * 1000)
-        self._client.log_batch(self.id, metrics=[Metric(key, float(v), now, step) for key, v in values.items()])
+        made = [Metric(key, float(value), now, step) for step, values in points for key, value in values.items()]
+        self._client.log_batch(self.id, metrics=made)
 
     def tags(self, values: Mapping[str, str]) -> None:
         """Set tags in one request; those of the same name are replaced."""

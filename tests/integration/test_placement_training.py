@@ -227,7 +227,7 @@ def test_a_model_that_forgets_other_placements_as_it_is_tuned_to_one_is_refused(
     more = {name: one.model_copy(update={"rps": 1.5 * one.rps}) for name, one in ADVERTS.sources.items()}
     busier = spaces_of(ADVERTS.model_copy(update={"name": "forgetful", "sources": more}), TWO)[0]
     noted = []
-    monkeypatch.setattr(TrackedRun, "metrics", lambda _, values, step=0: noted.append(values["model_uneven"]))
+    monkeypatch.setattr(TrackedRun, "metrics", lambda _, values: noted.append(values["model_uneven"]))
     monkeypatch.setattr(performance, "fine_tune", lambda model, *_, seed: model)  # it forgets nothing more
     learn_performance(models, busier, counts, measured)
     assert noted == [pytest.approx(times)]

@@ -81,8 +81,7 @@ def _keep(
 ) -> None:
     """Keep how the agent learned, and what the comparison came to, as metrics, plots and `contest.json`."""
     for number, curve in enumerate(curves.values()):
-        for row in curve:
-            run.metrics({f"phase{number}.score": row["score"]}, int(row["transitions"]))
+        run.curve((int(row["transitions"]), {f"phase{number}.score": row["score"]}) for row in curve)
     run.figure(plot_learning(curves), "plots/learning.png")
     run.figure(plot_frontiers(result, allowed), "plots/frontier.png")
     load = NamedLoad(training_set.contract.job, "records/s", training_set.source.series)

@@ -240,8 +240,10 @@ def _log_comparison(
     run.figure(plots.plot_forecasts(backtests["challenger"], "challenger"), "plots/fan.png")
     run.figure(plots.plot_error_by_horizon(backtests), "plots/error_by_horizon.png")
     if candidates.epochs:
+        points = []
         for epoch in candidates.epochs:
             losses = {"train_loss": epoch.train_loss, "validation_loss": epoch.validation_loss}
             known = {f"{epoch.phase}.{name}": loss for name, loss in losses.items() if loss == loss}
-            run.metrics(known, step=epoch.index)
+            points.append((epoch.index, known))
+        run.curve(points)
         run.figure(plots.plot_training_curve(candidates.epochs), "plots/training_curve.png")

@@ -153,8 +153,7 @@ def train_network(
             start if spaces[0].placement(start) is not None else None, OURS,
         )  # fmt: skip
         run.metrics({"seconds": time.perf_counter() - began})
-        for step, score in enumerate(model.curve):
-            run.metrics({"score": score}, step)
+        run.curve((step, {"score": score}) for step, score in enumerate(model.curve))
         before, champion = registry.champion_version(name), _network(registry, name, spaces[0])
         shares, *theirs = judge_networks([model] if champion is None else [model, champion], spaces, JUDGED)
         run.metrics(shares._asdict())

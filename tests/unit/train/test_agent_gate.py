@@ -97,7 +97,7 @@ class NotedRun:
     def __init__(self):
         self.told = {}
 
-    def metrics(self, values, step=0):
+    def metrics(self, values):
         self.told |= values
 
 

@@ -43,7 +43,7 @@ class Run:
     def parameters(self, values):
         """Not looked at."""
 
-    def metrics(self, values, step=0):
+    def metrics(self, values):
         self.measured |= values
 
     def figure(self, figure, path):
