@@ -34,11 +34,11 @@ TWIN = TwinJob(overhead_s=0.6, per_record_s=0.0055, most=40, startup_s=(60.0,), 
 LIVE = LiveJob(Setup(lead_s=60.0, job=TWIN, as_is=True, contract_of_job=CONTRACT), measured=False)
 
 
-def source(days):
-    """A load with a daily wave, noise, and a burst every two hours, until now."""
-    chance, many = np.random.default_rng(4), days * 288
+def source(burst_rps=250.0):
+    """Two days of a load with a daily wave, noise, and a burst every two hours, until now."""
+    chance, many = np.random.default_rng(4), 2 * 288
     wave = 600 + 300 * np.sin(2 * np.pi * np.arange(many) / 288)
-    burst = np.where(np.arange(many) % 24 < 2, 250.0, 0.0)
+    burst = np.where(np.arange(many) % 24 < 2, burst_rps, 0.0)
     load = np.maximum(wave + burst + 30 * chance.standard_normal(many), 0.0)
     return LakeSeries(Series(NOW - many * STEP_S, STEP_S, load), 1)
 
@@ -46,7 +46,7 @@ def source(days):
 @pytest.fixture(scope="module")
 def version(registry):
     """A challenger that has become champion, with what was learned of the load's peaks."""
-    train_challenger(registry, "orders", TRAINING, source(2), live=LIVE)
+    train_challenger(registry, "orders", TRAINING, source(), live=LIVE)
     found = registry.alias_version("orders", "challenger")
     assert found is not None
     return found
@@ -108,7 +108,7 @@ def test_a_champion_that_stays_hears_what_its_load_has_become(settings, registry
     sync, known = synced(settings, folder)
     sync.sync(0.0)
     before = known.newest(CONTRACT)[1].peaks
-    train_challenger(registry, "orders", TRAINING, source(3), live=LIVE)  # a blend again: no better
+    train_challenger(registry, "orders", TRAINING, source(400.0), live=LIVE)  # a blend again: no better
     (said,) = sync.sync(1.0)
     assert said.startswith(f"orders: rehearsal is version {version}@")
     assert not np.array_equal(known.newest(CONTRACT)[1].peaks.soon.scores, before.soon.scores)
