@@ -17,7 +17,7 @@ from pipelines.registry import AgentRegistry, Registry, RegistryError
 from pipelines.registry.artifacts import read_forecaster
 from pipelines.train.forecaster.run import refuse_unchanged
 from pipelines.train.forecaster.served import score_served_versions
-from tests.fakes.forecasters import KINDS, TASK, network, older_network, put, put_naive, series
+from tests.fakes.forecasters import KINDS, network, older_network, put, put_naive, series
 
 pytestmark = [pytest.mark.integration, pytest.mark.usefixtures("elsewhere")]
 
