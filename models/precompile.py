@@ -29,6 +29,7 @@ from models.placement.partition.large import partition_large
 from models.placement.twin.equilibrium import SharedLatency
 from models.placement.twin.follow import empty_state, follow_job
 from models.placement.twin.queries import QueryGraph, follow_queries
+from models.twin.calibration.replayed import replay_recording
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
 from models.twin.experiment.contenders import select_contenders
 from models.twin.experiment.setup import Setup
@@ -47,10 +48,11 @@ def precompile() -> None:
 
 
 def _run_twin() -> None:
-    """A policy that our forecaster serves, beside the clairvoyant plan and the bound."""
+    """A policy that our forecaster serves, beside the clairvoyant plan and the bound; and a recording."""
     setup = Setup(lead_s=20.0)
     case = BenchmarkCase("an hour", LOAD, forecast_trace("an hour", LOAD, setup))
     run_benchmark([case], setup, select_contenders(("forecast",), setup.contract)[0], Effort(2, 1))
+    replay_recording(setup.twin_job, np.arange(3.0), np.empty(0), [], 1, np.arange(1))
 
 
 def _step_network() -> None:

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
+from models.twin.sim import kernel
 from models.twin.sim.given import Load
 from models.twin.sim.job import TwinError, TwinJob, stack
-from models.twin.sim.run import advance, set_targets
+from models.twin.sim.run import set_targets
 from models.twin.sim.state import begin
+
+PART = 20_000
+"""Steps that are simulated at a time: there is room for a commit in each."""
 
 
 class ReplayedCurves(NamedTuple):
@@ -63,18 +68,17 @@ def replay_recording(
     state = begin(jobs, np.full(runs, float(executors)), seeds, batches)
     load = Load(np.ascontiguousarray(arrived, float)[None], np.zeros(runs, np.int64))
     steps, decided = round(1 / step_s), dict(zip(np.rint(at_s / step_s).astype(int).tolist(), asked, strict=True))
-    lag, there = np.zeros((2, runs, seconds))
-    commits: list[list[tuple[float, float]]] = [[] for _ in range(runs)]
-    for step in range(seconds * steps):
-        second, until = step // steps, (step + 1) / steps
+    (lag, there), every = np.zeros((2, runs, seconds)), seconds * steps
+    noted, many = np.empty((runs, PART, 2)), np.zeros(runs, np.int64)
+    commits: list[list[Floats]] = [[np.empty((0, 2))] for _ in range(runs)]
+    begins = sorted({*range(0, every, PART), *(step for step in decided if 0 <= step < every)})
+    for step, until in pairwise([*begins, every]):
         if step in decided:
             set_targets(state, jobs, np.full(runs, decided[step]), step / steps)
-        ends, done = state.x["batch_end"].copy(), state.x["done"].copy()
-        advance(state, jobs, load, step / steps, until)
-        for run in np.flatnonzero(state.x["done"] > done):
-            commits[run].append((min(ends[run], until), state.x["done"][run]))
-        lag[:, second], there[:, second] = arrived[second + 1] - state.x["done"], state.x["executors"]
-    latency = np.stack([_latency(arrived, *np.array(one).reshape(-1, 2).T) for one in commits])
+        kernel.watch(state, jobs, load.produced, step, until, steps, lag, there, noted, many)
+        for run, new in enumerate(many):
+            commits[run].append(noted[run, :new].copy())
+    latency = np.stack([_latency(arrived, *np.concatenate(one).T) for one in commits])
     lag = np.maximum(lag, 0.0)
     since = np.interp(arrived[1:] - lag, arrived, np.arange(seconds + 1))
     return ReplayedCurves(lag, there, latency, np.where(lag < 0.5, 0.0, np.arange(1, seconds + 1) - since))

@@ -176,6 +176,44 @@ def advance(state: SimState, jobs: TwinJobs, load: Any, begin: float, end: float
                     _start(x, job, jobs.speeds[run], state.chance, run, now, waiting, rate)
 
 
+@numba.njit(cache=True, error_model="numpy")
+def watch(
+    state: SimState, jobs: TwinJobs, load: Any, begin: int, end: int, per_s: int, lag: Any, there: Any, commits: Any,
+    many: Any,
+) -> None:  # fmt: skip
+    """Simulate every run step by step, as `advance` does, and note what is seen after each step.
+
+    Args:
+        state: of the runs, changed in place.
+        jobs: of the runs.
+        load: as in `advance`.
+        begin: first step, counted since the runs began.
+        end: the step behind the last one.
+        per_s: steps in a second.
+        lag: (runs, T) records that are not committed at the end of each second; set.
+        there: (runs, T) executors that run, likewise.
+        commits: (runs, end - begin, 2) second, and records committed by then, of each step in which a batch ended; set.
+        many: (runs,) how many of them there are; set.
+    """
+    runs = len(load.row)
+    ends, done = np.empty(runs), np.empty(runs)
+    many[:] = 0
+    for step in range(begin, end):
+        second, until = step // per_s, (step + 1) / per_s
+        for run in range(runs):
+            x = state.x[run]
+            ends[run], done[run] = x.batch_end, x.done
+        advance(state, jobs, load, step / per_s, until)
+        for run in range(runs):
+            x = state.x[run]
+            if x.done > done[run]:
+                commits[run, many[run], 0] = min(ends[run], until)
+                commits[run, many[run], 1] = x.done
+                many[run] += 1
+            lag[run, second] = load.arrived[load.row[run], second + 1] - x.done
+            there[run, second] = x.executors
+
+
 @numba.njit(cache=True)
 def close(state: SimState, jobs: TwinJobs, load: Any) -> None:
     """Count the records that still wait at the end of the load: their seconds over the latency target enter `state`.

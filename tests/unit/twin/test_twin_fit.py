@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from models.twin.calibration import replayed
 from models.twin.calibration.fit import UnfinishedFitError, fit_job, normal_s
 from models.twin.calibration.measurements import (
     MeasuredBatches,
@@ -28,7 +29,10 @@ from models.twin.calibration.outages import (
     share_over_target,
 )
 from models.twin.calibration.replayed import normalised_error, replay_recording
-from models.twin.sim.job import TwinError, TwinJob
+from models.twin.sim.given import Load
+from models.twin.sim.job import TwinError, TwinJob, stack
+from models.twin.sim.run import advance, set_targets
+from models.twin.sim.state import begin
 
 RUNS = (
     Path(__file__).parents[1] / "data" / "word_count_runs.json.gz"
@@ -157,6 +161,26 @@ def test_the_twin_resembles_a_run_it_was_not_fitted_to(number: int) -> None:
     said = np.isfinite(latency) & np.isfinite(twin.latency_s).all(axis=0)  # the last seconds may stay open
     assert normalised_error(latency[said], twin.latency_s[:, said].mean(axis=0)) < 0.25
     assert normalised_error(np.array(run["curve_executors"], float), twin.executors.mean(axis=0)) < 0.10
+
+
+def test_a_replay_is_the_simulation_of_each_second_however_many_steps_are_gone_through_at_a_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    arrived, seeds, job = 150.0 * np.arange(61), np.arange(3), replace(TRUE, startup_s=(8.0, 12.0))
+    asked = job, arrived, np.array([20.0]), [4], 2, seeds
+    whole = replay_recording(*asked)
+    monkeypatch.setattr(replayed, "PART", 7)
+    for one, other in zip(whole, replay_recording(*asked), strict=True):
+        np.testing.assert_array_equal(one, other)
+    jobs, load = stack([job] * 3), Load(arrived[None], np.zeros(3, np.int64))
+    state = begin(jobs, np.full(3, 2.0), seeds)
+    for second in range(60):
+        if second == 20:
+            set_targets(state, jobs, np.full(3, 4.0), 20.0)
+        advance(state, jobs, load, second, second + 1)
+        np.testing.assert_array_equal(whole.lag[:, second], np.maximum(arrived[second + 1] - state.x["done"], 0.0))
+        np.testing.assert_array_equal(whole.executors[:, second], state.x["executors"])
+    assert np.isfinite(whole.latency_s[:, :40]).all() and len(np.unique(whole.lag[:, 20])) == 3
 
 
 def test_a_replay_refuses_what_was_never_recorded() -> None:
