@@ -24,9 +24,13 @@ CHANCE = 2.5
 In the twin, at 25 records/s an executor and 30 s of lead time, executors cost 8 % less without a forecast than by the
 shortest mean alone, for as many late seconds, and 1 % less with one; their number changes a quarter less often.
 """
+_LONGER, _SHORTER = np.tril_indices(len(SPANS), -1)
+"""Every pair of a time and a shorter one, by the longer."""
+_UNTIL = np.cumsum(np.arange(1, len(SPANS))) - 1
+"""The last pair of each time but the shortest."""
 
 
-def steady_rate(means: Sequence[Floats], shortest_s: float) -> Floats:
+def steady_rate(means: Sequence[Floats] | Floats, shortest_s: float) -> Floats:
     """Return the mean of the longest time with which those of all shorter ones agree.
 
     Args:
@@ -36,15 +40,16 @@ def steady_rate(means: Sequence[Floats], shortest_s: float) -> Floats:
     Returns:
         An array of that shape; 0 where nothing came in the shortest time, NaN where that is.
     """
-    found = np.array(means[0], float)
-    agree = np.ones_like(found, bool)
-    for at, mean in enumerate(means):
-        for span, shorter in zip(SPANS[:at], means[:at], strict=True):
-            seconds = span * shortest_s
-            variance = np.maximum(mean, 1 / seconds) / seconds  # one record, however few come
-            agree &= np.abs(mean - shorter) <= CHANCE * np.sqrt(variance)
-        found = np.where(agree, mean, found)
-    return np.where(means[0] == 0, 0.0, found)
+    each = np.array(means, float)
+    long, short = each[_LONGER], each[_SHORTER]
+    seconds = (shortest_s * np.array(SPANS, float)[_SHORTER]).reshape(-1, *[1] * (each.ndim - 1))
+    variance = np.maximum(long, 1 / seconds) / seconds  # one record, however few come
+    near = np.abs(long - short) <= CHANCE * np.sqrt(variance)
+    agree = np.logical_and.accumulate(near, axis=0)[_UNTIL]
+    found: Floats = each[0]
+    for mean, agreed in zip(each[1:], agree, strict=True):
+        found = np.where(agreed, mean, found)
+    return np.where(each[0] == 0, 0.0, found)
 
 
 def add_seconds(newest: tuple[float, ...], rps: float, span_s: float, silent_s: float) -> tuple[float, ...]:

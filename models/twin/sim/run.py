@@ -154,9 +154,8 @@ def observe(state: SimState, jobs: TwinJobs, load: Load, looks: Looks, now: int,
 
 def _arrival_rate(load: Load, new: Floats, now: int, smooth_s: int) -> Floats:
     """(runs,) records/s that arrive at second `now`, by which `new` have come."""
-    starts = [max(now - span * smooth_s, 0) for span in SPANS]
-    means = [(new - load.arrived[load.row, start]) / max(now - start, 1) for start in starts]
-    return steady_rate(means, smooth_s)
+    starts = np.array([max(now - span * smooth_s, 0) for span in SPANS])[:, None]
+    return steady_rate((new - load.arrived[load.row, starts]) / np.maximum(now - starts, 1), smooth_s)
 
 
 def begin_to_count(state: SimState, load: Load, now: int) -> None:
