@@ -175,14 +175,14 @@ class Mpc(Rule):
             reach_s = view.ahead.offsets_s[..., -1] - self.ahead_s
             ends = [self.ahead_s, *(self.ahead_s + turn * turns.seconds for turn in range(1, turns.within(reach_s)))]
             then = [view.ahead.peak_rps(end, self.lead_s) for end in ends]
-            peaks = np.stack([view.ahead.peak_rps(self.ahead_s), *then])
+            peaks = np.array([view.ahead.peak_rps(self.ahead_s), *then])
             usable = np.asarray((np.isfinite(peaks) & (peaks >= 0)).all(axis=(0, 2)))
             coming = view.ahead.peak_rps_at(0.5, self.lead_s)
             left = unserved_records(rate, coming, view.capacity.sustained_rps(view.ready + view.starting), self.lead_s)
             later = piled + np.where(usable, left, 0.0)
             # Needed now, until the end of the hold after an executor asked for now works, and in that hold, by turns.
             loads = np.concatenate([rate[None], self._worth(view, peaks, usable, busy)])
-            needs = loads / busy + np.stack([piled, *[later] * len(peaks)]) / self.catch_up_s
+            needs = loads / busy + np.array([piled, *[later] * len(peaks)]) / self.catch_up_s
             (observed, kept, *each), (cut, _, cut_too, *_) = view.capacity.executors_for(needs, view.least, view.most)
             asked = turns.first(each)
             forecast, cut = np.where(usable, asked, np.nan), cut | (cut_too & usable)

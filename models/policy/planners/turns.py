@@ -128,6 +128,8 @@ class Turns(NamedTuple):
 
     def within(self, reach_s: Floats | float) -> int:
         """Return how many turns have to be looked at, those of all runs, where the forecast reaches so much further."""
+        if self.many.max(initial=1) <= 1:
+            return 1  # the most frequent case, as in `plan_turns`
         further = np.maximum(np.ceil(reach_s / self.seconds), 0.0)
         return int(np.minimum(self.many, 1 + further).max(initial=1))
 
