@@ -9,10 +9,12 @@ import sys
 import uuid
 from collections.abc import Generator, Iterator
 from contextlib import suppress
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
+import typer.main
 from _pytest.pathlib import import_path
 from hypothesis import HealthCheck, settings
 
@@ -25,6 +27,8 @@ if TYPE_CHECKING:
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # small networks on busy cores: waiting threads cost most
 bypass_proxies(os.environ)
+# typer builds all commands from their signatures each time that one of them is called; they stay the same.
+pytest.MonkeyPatch().setattr(typer.main, "get_command", cache(typer.main.get_command))
 if not hasattr(sys.modules["__main__"], "__file__"):
     # A worker of pytest-xdist has no main file, by which PySpark takes it for a doctest and ends it. What it spawns
     # loads that file: an empty one, for this one brings pytest and hypothesis.
