@@ -21,7 +21,7 @@ from models.twin.experiment.benchmark import (
     compare_contenders,
     forecast_trace,
 )
-from models.twin.experiment.contenders import Contender
+from models.twin.experiment.contenders import Contender, forecasters_of
 from models.twin.experiment.evaluation import SweepResults
 from models.twin.experiment.results import OPTIMUM, TraceResult
 from models.twin.experiment.setup import Setup
@@ -103,7 +103,8 @@ def run_in_parts(
     with _Here() if processes == 1 else worker_pool(processes, _alone, (reports,)) as pool:
         parts = Parts(pool)
         try:
-            forecast = [parts.begin(FORECAST, _forecast, one, setup, effort.seeds) for one in traces]
+            heard = forecasters_of(contenders)
+            forecast = [parts.begin(FORECAST, _forecast, one, setup, effort.seeds, heard) for one in traces]
             oracles = [parts.begin(ORACLE, _oracle, one, setup) for one in traces if effort.oracle]
             judged: list[Judged] = parts.wait_for(forecast, *how)
             groups = split_contenders(contenders, processes)
@@ -144,9 +145,9 @@ def _work(contenders: Sequence[Contender]) -> int:
     return sum(DEAR.get(policy, 1) for policy in {one.policy for one in contenders})
 
 
-def _forecast(part: int, trace: NamedLoad, setup: Setup, seeds: int) -> Judged:
-    case = BenchmarkCase(trace.name, trace.series, forecast_trace(trace.name, trace.series, setup))
-    return build_scenarios(case, setup, seeds)
+def _forecast(part: int, trace: NamedLoad, setup: Setup, seeds: int, forecasters: Sequence[str]) -> Judged:
+    said = forecast_trace(trace.name, trace.series, setup, forecasters)
+    return build_scenarios(BenchmarkCase(trace.name, trace.series, said), setup, seeds)
 
 
 def _oracle(part: int, trace: NamedLoad, setup: Setup) -> tuple[SweepResults, dict[float, float]]:

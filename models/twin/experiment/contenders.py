@@ -11,7 +11,7 @@ from configs.errors import SettingsError
 from configs.policies import LEARNED, LISTENERS
 from models.policy.catalogue import UTILISATION_KNOBS, build, entry, select_names
 from models.policy.core.capacity import Floats
-from models.twin.experiment.foresight import LEVELS
+from models.twin.experiment.foresight import FORECASTERS, LEVELS
 from models.twin.experiment.scenario import Scenario
 
 TRUTH = "truth"
@@ -145,6 +145,12 @@ def select_contenders(
         found += [with_forecaster(make_contender("mpc"), forecaster) for forecaster in ("", LAST_VALUE)]
     found.append(replace(with_forecaster(make_contender("forecast"), TRUTH), name=TRUE_FUTURE))
     return [_as_live(one, contract) if live else _paced(one, contract) for one in found], left_out
+
+
+def forecasters_of(contenders: Iterable[Contender]) -> list[str]:
+    """Return those of `foresight.FORECASTERS` whose forecasts some of the contenders receive, in that order."""
+    heard = {one.forecaster for one in contenders if one.uses_forecast}
+    return [name for name in FORECASTERS if name in heard]
 
 
 def ablations(found: Iterable[Contender]) -> list[Contender]:

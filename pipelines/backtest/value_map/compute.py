@@ -13,7 +13,7 @@ from typing import Any
 from configs.errors import SettingsError
 from models.policy.catalogue import select_names
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, optimum_results, run_benchmark
-from models.twin.experiment.contenders import OURS, REACTIVE, select_contenders
+from models.twin.experiment.contenders import OURS, REACTIVE, forecasters_of, select_contenders
 from models.twin.experiment.foresight import IssuedForecasts, steps_per_forecast_step
 from models.twin.experiment.results import OPTIMUM, to_json_values
 from models.twin.experiment.scenario import split_trace
@@ -93,7 +93,7 @@ def compute_value_map(
     parts = read_parts(file, inputs) if resume and file is not None else {}
     setups = [replace(setup, lead_s=lead) for lead in leads if lead not in parts]
     with worker_pool(processes, _alone) as pool:
-        issued = _listened(pool, traces, setups)
+        issued = _listened(pool, traces, setups, forecasters_of(found))
         report_progress(f"forecasts of {len(traces)} traces are made")
         # All traces of a lead time at once: the more runs share a simulation, the less each of them costs.
         cases = [
@@ -153,7 +153,7 @@ def map_lead_time(
 
 
 def _listened(
-    pool: Executor, traces: Sequence[NamedLoad], setups: Sequence[Setup]
+    pool: Executor, traces: Sequence[NamedLoad], setups: Sequence[Setup], forecasters: Sequence[str]
 ) -> list[list[dict[str, IssuedForecasts]]]:
     """What forecasters said of every trace, by setup; made once where lead times need the same steps."""
     running: dict[tuple[str, int], Future[dict[str, IssuedForecasts]]] = {}
@@ -162,7 +162,7 @@ def _listened(
         for one in traces:
             key = one.name, steps_per_forecast_step(at.step_s(one.series), sum(at.planned_s))
             if key not in running:
-                running[key] = pool.submit(forecast_trace, one.name, one.series, at)
+                running[key] = pool.submit(forecast_trace, one.name, one.series, at, forecasters)
             asked.append(running[key])
     said = [future.result() for future in asked]
     return [said[i : i + len(traces)] for i in range(0, len(said), len(traces))]

@@ -9,7 +9,7 @@ from configs.errors import SettingsError
 from models.forecast.core.series import SeriesError
 from models.twin.experiment import benchmark
 from models.twin.experiment.benchmark import Effort
-from models.twin.experiment.contenders import ablations, select_contenders
+from models.twin.experiment.contenders import ablations, forecasters_of, select_contenders
 from models.twin.experiment.setup import Setup
 from models.twin.sim.job import TwinError, TwinJob
 from pipelines.backtest.in_parts import split_contenders
@@ -73,6 +73,15 @@ def test_policies_of_one_kind_stay_together_and_the_groups_do_about_the_same():
     assert len({one.policy for group in groups for one in group}) == sum(len({o.policy for o in g}) for g in groups)
     assert {one.policy for one in groups[0]} >= {"mpc"} and "forecast" not in {one.policy for one in groups[0]}
     assert len(split_contenders(found[:1], 3)) == 1, "groups without anybody"
+
+
+def test_only_what_a_policy_hears_is_forecast():
+    def heard(*names):
+        found, _ = select_contenders(names, Setup().contract)
+        return forecasters_of([*found, *ablations(found)])
+
+    assert heard("static", "reactive") == []
+    assert heard("forecast") == heard("mpc") == ["blend", "last_value"]
 
 
 def test_the_json_has_points_per_policy_and_costs_at_equal_violation(run):
