@@ -111,7 +111,8 @@ def time_blend(
     task = Task(STEP_S, horizon, LEVELS)
     places = [place for place in list_shipped() if place.step_s == STEP_S]
     blend = _carrying(task, places[0].series()) if networked else Blend(task)
-    begun = [one for place in places for one in _begin_tracks(blend, place.series(), history, _WARM + batches)]
+    every = (one for place in places for one in _begin_tracks(blend, place.series(), history, _WARM + batches))
+    begun = list(islice(every, series_count))
     if not begun:
         raise SeriesError(f"history={history}: no shipped series has so many steps and {_WARM + batches} more")
     copies = [(blend.resume(track.state())[0], held) for track, held in islice(cycle(begun), series_count)]
