@@ -8,7 +8,7 @@ from configs.contract import Contract
 from models.policy.core.capacity import Floats
 from models.twin.advice.changes import KINDS, Change, list_changes
 from models.twin.advice.facts import Facts
-from models.twin.advice.serve import KEPT, Cost, hear_last_value, serve
+from models.twin.advice.serve import KEPT, Cost, hear_last_value, serve_each
 from models.twin.sim.job import TwinJob
 
 LEAST_GAIN = 0.15
@@ -74,11 +74,14 @@ def choose_advice(job: TwinJob, contract: Contract, arrived: Floats, facts: Fact
     """
     budget = contract.error_budget
     ahead = hear_last_value(arrived, contract)
-    now = serve(job, contract, arrived, ahead)
-    best: dict[str, Tried] = {}
     changes = list_changes(job, contract, facts, tasks)
-    for change in [one for one in changes if one.kind != "ceiling" or now.late > budget]:
-        cost = serve(change.job, change.contract, arrived, ahead)
+    tried = [one for one in changes if one.kind != "ceiling"]
+    now, *costs = serve_each([(job, contract), *((one.job, one.contract) for one in tried)], arrived, ahead)
+    if now.late > budget:
+        more = [one for one in changes if one.kind == "ceiling"]
+        tried, costs = tried + more, costs + serve_each([(one.job, one.contract) for one in more], arrived, ahead)
+    best: dict[str, Tried] = {}
+    for change, cost in zip(tried, costs, strict=True):
         gain = 1 - cost.weighed(budget) / max(now.weighed(budget), 1e-9)
         if change.kind not in best or gain > best[change.kind].gain:
             best[change.kind] = Tried(change, cost, gain)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -84,8 +86,30 @@ def act(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -> 
     Raises:
         TwinError: `arrived` falls or is not finite.
     """
-    jobs, load = stack([job] * SEEDS, Belief.of(contract.planning)), Load(arrived[None], np.zeros(SEEDS, np.int64))
-    return simulate(jobs, load, build_steered(POLICY, contract), looks_of(contract), np.arange(SEEDS), ahead)
+    return _act([(job, contract)], arrived, ahead)
+
+
+def _act(every: Sequence[tuple[TwinJob, Contract]], arrived: Floats, ahead: Foresight) -> SimOutcome:
+    """Simulate `SEEDS` runs of each of some jobs with equal `_decided_by`, one job's runs behind the other's."""
+    (_, contract), *others = every
+    seeds = np.tile(np.arange(SEEDS), len(every))
+    policy: Any = build_steered(POLICY, contract)
+    looks, row = looks_of(contract), np.zeros_like(seeds)
+    if others:
+        each: Any = np.repeat([one.batch_s for _, one in every], SEEDS)
+        policy, looks = replace(policy, policy=replace(policy.policy, batch_s=each)), replace(looks, batch_s=each)
+    jobs = stack(
+        [job for job, _ in every for _ in range(SEEDS)],
+        [Belief.of(one.planning) for _, one in every for _ in range(SEEDS)],
+    )
+    return simulate(jobs, Load(arrived[None], row), policy, looks, seeds, ahead._replace(row=row))
+
+
+def _decided_by(job: TwinJob, contract: Contract) -> tuple[Any, ...]:
+    """What the runs of a simulation have in common: all of the policy but how long batches should take."""
+    steered: Any = build_steered(POLICY, contract)
+    of = (getattr(steered.policy, one.name) for one in fields(steered.policy) if one.name != "batch_s")
+    return job.most, steered.budget, float(steered.first), *of
 
 
 def produced_s(arrived: Floats) -> int:
@@ -103,12 +127,24 @@ def mean_share(late: Floats) -> float:
     return round(float(late.mean()), 12)
 
 
-def serve(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -> Cost:
-    """Return what `act` comes to, means over its runs.
+def serve_each(every: Sequence[tuple[TwinJob, Contract]], arrived: Floats, ahead: Foresight) -> list[Cost]:
+    """Return what each of some jobs comes to under its contract (`act`): means over its runs, in their order.
+
+    As many as possible share a simulation, where each comes to the same as alone: a look costs about as much for one.
 
     Raises:
         TwinError: as `act`.
     """
-    found = act(job, contract, arrived, ahead)
-    late = mean_share(late_shares(found, arrived))
-    return Cost(late, float(found.executor_s.mean()), float(found.p99_s.mean()))
+    together: dict[tuple[Any, ...], list[int]] = {}
+    for at, one in enumerate(every):
+        together.setdefault(_decided_by(*one), []).append(at)
+    costs: dict[int, Cost] = {}
+    for places in together.values():
+        found = _act([every[at] for at in places], arrived, ahead)
+        late = late_shares(found, arrived)
+        for number, at in enumerate(places):
+            runs = slice(number * SEEDS, (number + 1) * SEEDS)
+            costs[at] = Cost(
+                mean_share(late[runs]), float(found.executor_s[runs].mean()), float(found.p99_s[runs].mean())
+            )
+    return [costs[at] for at in range(len(every))]

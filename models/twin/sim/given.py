@@ -103,7 +103,7 @@ class Looks:
     Attributes:
         every_s: whole seconds between two looks.
         smooth_s: whole seconds over which the arrival rate is averaged at least (`arrival_rate`).
-        batch_s: seconds that batches should take.
+        batch_s: seconds that batches should take; an array has one per run.
     """
 
     every_s: int = 15

@@ -12,7 +12,7 @@ from configs.contract import Contract
 from models.twin.advice.advise import AS_GOOD, Tried, choose_advice, rank
 from models.twin.advice.changes import KINDS, Change, list_changes
 from models.twin.advice.facts import BatchTimes, Facts, summarise_times
-from models.twin.advice.serve import Cost, hear_last_value, late_shares, serve
+from models.twin.advice.serve import Cost, hear_last_value, late_shares, serve_each
 from models.twin.contract.tried import ContractOutcome
 from models.twin.sim.job import TwinError, TwinJob
 
@@ -136,6 +136,16 @@ def test_a_load_too_short_for_a_forecast_says_how_long_it_must_be():
 
 def test_a_steady_load_takes_what_it_takes():
     arrived = np.arange(901) * 150.0
-    cost = serve(JOB, contract(), arrived, hear_last_value(arrived, contract()))
-    assert cost == serve(JOB, contract(), arrived, hear_last_value(arrived, contract()))
+    one, ahead = [(JOB, contract())], hear_last_value(arrived, contract())
+    (cost,) = serve_each(one, arrived, ahead)
+    assert [cost] == serve_each(one, arrived, ahead)
     assert cost.late == 0 and 2 * 900 <= cost.executor_s < 3 * 900  # two carry 180 records/s
+
+
+def test_jobs_that_share_a_simulation_come_to_what_each_comes_to_alone():
+    arrived = waves(400)[:301]
+    quick = replace(JOB, trigger_s=2.0), contract(batch_s=2.0)
+    every = [(JOB, contract()), quick, (replace(JOB, tasks=3), contract(overhead_s=0.3))]
+    ahead = hear_last_value(arrived, contract())
+    together = serve_each(every, arrived, ahead)
+    assert together == [serve_each([one], arrived, ahead)[0] for one in every] and len(set(together)) == 3
