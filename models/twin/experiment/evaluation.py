@@ -13,7 +13,7 @@ import numpy as np
 
 from models.policy.core.capacity import Floats, Integers
 from models.policy.core.choice import Why
-from models.twin.experiment.contenders import Contender, Sweep, Trial
+from models.twin.experiment.contenders import Trial
 from models.twin.experiment.frontier import least_cost_at
 from models.twin.experiment.lanes import build_lane, collect_load, group_by_lane, seed_rows
 from models.twin.sim.job import stack
@@ -70,11 +70,6 @@ class SweepResults(NamedTuple):
     def hours_at(self, allowed: float) -> float:
         """Interpolate mean executor-hours at an allowed violation; NaN where every knob value violates more."""
         return least_cost_at(*self.means, allowed)
-
-
-def run_sweeps(contender: Contender, sweeps: Sequence[Sweep]) -> list[SweepResults]:
-    """Simulate a policy on several scenarios; see `run_trials`."""
-    return run_trials([Trial(contender, sweep) for sweep in sweeps])
 
 
 def run_trials(

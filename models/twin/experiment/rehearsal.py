@@ -11,8 +11,8 @@ from models.forecast.core.forecaster import Forecaster
 from models.forecast.core.series import Series
 from models.policy.catalogue import CATALOGUE
 from models.policy.core.capacity import Floats
-from models.twin.experiment.contenders import Sweep, make_contender
-from models.twin.experiment.evaluation import run_sweeps
+from models.twin.experiment.contenders import Sweep, Trial, make_contender
+from models.twin.experiment.evaluation import run_trials
 from models.twin.experiment.foresight import LEVELS, IssuedForecasts, issue_stepwise
 from models.twin.experiment.frontier import least_cost_at
 from models.twin.experiment.peak_training import UNFITTED
@@ -71,13 +71,16 @@ def _swept(series: Series, first: int, setup: Setup, said: IssuedForecasts) -> d
     found: dict[str, Start] = {}
     # What follows is steered by seconds of production, while a sweep tells its late ones as a share of all.
     days, allowed = (past.seconds - past.warm_s) / DAY_S, SPENT * setup.contract.error_budget * past.produced_share
+    trials = []
     for name, entry in CATALOGUE.items():
         if entry.stricter:
             contender, ladder = make_contender(name), np.array(entry.values)[:: entry.stricter]
-            late, hours = run_sweeps(contender, [Sweep(past, contender.setting, ladder)])[0].means
-            knob = knob_within(ladder, late, allowed)
-            if knob is not None:
-                found[name] = Start(knob, least_cost_at(late, hours, allowed) / days)
+            trials.append(Trial(contender, Sweep(past, contender.setting, ladder)))
+    for trial, result in zip(trials, run_trials(trials), strict=True):
+        (late, hours), ladder = result.means, trial.sweep.knobs
+        knob = knob_within(ladder, late, allowed)
+        if knob is not None:
+            found[trial.contender.name] = Start(knob, least_cost_at(late, hours, allowed) / days)
     return found
 
 

@@ -12,7 +12,7 @@ from models.policy.rules.fixed import Static
 from models.twin.experiment import scenario
 from models.twin.experiment.benchmark import BenchmarkCase, Effort, forecast_trace, run_benchmark
 from models.twin.experiment.contenders import Contender, Setting, Sweep, Trial, make_contender, with_forecaster
-from models.twin.experiment.evaluation import run_sweeps, run_trials
+from models.twin.experiment.evaluation import run_trials
 from models.twin.experiment.foresight import LEVELS, IssuedForecasts, issue_forecasts
 from models.twin.experiment.lanes import _timetable, group_by_lane
 from models.twin.experiment.scenario import build_scenario, split_trace
@@ -29,6 +29,10 @@ STEP = 10.0
 SERIES = Series(0.0, STEP, 100 + 60 * np.sin(np.arange(360) / 30))  # an hour
 TERMS = Setup(lead_s=20.0)
 NOTHING_SAID = IssuedForecasts(np.full((10, 12, len(LEVELS)), np.nan), np.full(10, np.nan), STEP, 0.0)
+
+
+def run_sweeps(contender, sweeps):
+    return run_trials([Trial(contender, sweep) for sweep in sweeps])
 
 
 def made(series=SERIES, setup=TERMS, seeds=2, forecaster="last_value"):
