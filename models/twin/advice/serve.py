@@ -22,6 +22,8 @@ from models.twin.sim.run import SimOutcome, simulate
 POLICY = "mpc"
 SEEDS = 6
 """Draws of start-up delays and batch noise; their means are what is said."""
+PER_RUN = ("batch_s", "catch_up_s", "hold_s")
+"""Fields of the policy that may differ between the runs of a simulation."""
 KEPT = 1.5
 """A promise is taken for kept up to this multiple of its budget: over hours its account swings as far as that."""
 
@@ -86,18 +88,38 @@ def act(job: TwinJob, contract: Contract, arrived: Floats, ahead: Foresight) -> 
     Raises:
         TwinError: `arrived` falls or is not finite.
     """
-    return _act([(job, contract)], arrived, ahead)
+    return act_each([(job, contract)], arrived, ahead)[0]
+
+
+def act_each(every: Sequence[tuple[TwinJob, Contract]], arrived: Floats, ahead: Foresight) -> list[SimOutcome]:
+    """Simulate as `act` does each of some jobs under its own contract; return what they come to, in their order.
+
+    As many as possible share a simulation, where each comes to the same as alone: a look costs about as much for one.
+
+    Raises:
+        TwinError: as `act`.
+    """
+    together: dict[tuple[Any, ...], list[int]] = {}
+    for at, one in enumerate(every):
+        together.setdefault(_decided_by(*one), []).append(at)
+    found: dict[int, SimOutcome] = {}
+    for places in together.values():
+        outcome = _act([every[at] for at in places], arrived, ahead)
+        for number, at in enumerate(places):
+            found[at] = SimOutcome._make(of[..., number * SEEDS : (number + 1) * SEEDS] for of in outcome)
+    return [found[at] for at in range(len(every))]
 
 
 def _act(every: Sequence[tuple[TwinJob, Contract]], arrived: Floats, ahead: Foresight) -> SimOutcome:
     """Simulate `SEEDS` runs of each of some jobs with equal `_decided_by`, one job's runs behind the other's."""
-    (_, contract), *others = every
-    seeds = np.tile(np.arange(SEEDS), len(every))
-    policy: Any = build_steered(POLICY, contract)
-    looks, row = looks_of(contract), np.zeros_like(seeds)
-    if others:
-        each: Any = np.repeat([one.batch_s for _, one in every], SEEDS)
-        policy, looks = replace(policy, policy=replace(policy.policy, batch_s=each)), replace(looks, batch_s=each)
+    seeds, row = np.tile(np.arange(SEEDS), len(every)), np.zeros(len(every) * SEEDS, np.int64)
+    policies: list[Any] = [build_steered(POLICY, contract) for _, contract in every]
+    policy, looks = policies[0], looks_of(every[0][1])
+    if len(every) > 1:
+        own: dict[str, Any] = {
+            name: np.repeat([getattr(one.policy, name) for one in policies], SEEDS) for name in PER_RUN
+        }
+        policy, looks = replace(policy, policy=replace(policy.policy, **own)), replace(looks, batch_s=own["batch_s"])
     jobs = stack(
         [job for job, _ in every for _ in range(SEEDS)],
         [Belief.of(one.planning) for _, one in every for _ in range(SEEDS)],
@@ -106,10 +128,10 @@ def _act(every: Sequence[tuple[TwinJob, Contract]], arrived: Floats, ahead: Fore
 
 
 def _decided_by(job: TwinJob, contract: Contract) -> tuple[Any, ...]:
-    """What the runs of a simulation have in common: all of the policy but how long batches should take."""
+    """What the runs of a simulation have in common: all of the policy but `PER_RUN`, and the width of their tables."""
     steered: Any = build_steered(POLICY, contract)
-    of = (getattr(steered.policy, one.name) for one in fields(steered.policy) if one.name != "batch_s")
-    return job.most, steered.budget, float(steered.first), *of
+    of = (getattr(steered.policy, one.name) for one in fields(steered.policy) if one.name not in PER_RUN)
+    return job.most, steered.budget, *of
 
 
 def produced_s(arrived: Floats) -> int:
@@ -128,23 +150,12 @@ def mean_share(late: Floats) -> float:
 
 
 def serve_each(every: Sequence[tuple[TwinJob, Contract]], arrived: Floats, ahead: Foresight) -> list[Cost]:
-    """Return what each of some jobs comes to under its contract (`act`): means over its runs, in their order.
-
-    As many as possible share a simulation, where each comes to the same as alone: a look costs about as much for one.
+    """Return what `act_each` says of each job, means over its runs.
 
     Raises:
         TwinError: as `act`.
     """
-    together: dict[tuple[Any, ...], list[int]] = {}
-    for at, one in enumerate(every):
-        together.setdefault(_decided_by(*one), []).append(at)
-    costs: dict[int, Cost] = {}
-    for places in together.values():
-        found = _act([every[at] for at in places], arrived, ahead)
-        late = late_shares(found, arrived)
-        for number, at in enumerate(places):
-            runs = slice(number * SEEDS, (number + 1) * SEEDS)
-            costs[at] = Cost(
-                mean_share(late[runs]), float(found.executor_s[runs].mean()), float(found.p99_s[runs].mean())
-            )
-    return [costs[at] for at in range(len(every))]
+    return [
+        Cost(mean_share(late_shares(one, arrived)), float(one.executor_s.mean()), float(one.p99_s.mean()))
+        for one in act_each(every, arrived, ahead)
+    ]

@@ -14,7 +14,8 @@ from configs.contract import Contract
 from models.policy.core.capacity import Floats
 from models.twin.advice.serve import KEPT, hear_last_value
 from models.twin.contract.kept import round_up
-from models.twin.contract.tried import ContractOutcome, try_contract
+from models.twin.contract.tried import ContractOutcome, try_contracts
+from models.twin.sim.given import Foresight
 from models.twin.sim.job import TwinError, TwinJob, stack
 
 STEPS = (1.1, 1.25, 1.5, 2.0, 3.0, 5.0)
@@ -62,11 +63,11 @@ def propose_contract(
     """
     ahead = hear_last_value(arrived, Contract.model_validate(draft))
     latest: list[ContractOutcome] = []
-    for stated in _candidates(draft, twin):
-        latest.append(try_contract(Contract.model_validate(stated), twin, arrived, ahead))
-        report(latest[-1])
-        if holds(latest[-1]):
-            return ProposedContract(stated, latest[-1], len(latest))
+    for stated, outcome in _outcomes(draft, twin, arrived, ahead):
+        latest.append(outcome)
+        report(outcome)
+        if holds(outcome):
+            return ProposedContract(stated, outcome, len(latest))
     best = min(latest, key=lambda one: one.late_share)
     raise TwinError(
         f"no contract of {len(latest)} holds in the twin: {best.late_share:.2%} of the seconds are late at "
@@ -83,6 +84,24 @@ def holds(outcome: ContractOutcome) -> bool:
 def allowed_late(outcome: ContractOutcome) -> float:
     """Return the share of late seconds up to which a contract holds over a load of this length."""
     return outcome.contract.error_budget / (KEPT if outcome.seconds < DAY_S else 1.0)
+
+
+def _outcomes(
+    draft: Stated, twin: TwinJob, arrived: Floats, ahead: Foresight
+) -> Iterator[tuple[Stated, ContractOutcome]]:
+    """The draft and what is further from it, each with what it comes to, tried no sooner than it is asked for.
+
+    Where the draft does not hold, all longer targets are tried at once, side by side.
+    """
+    every = list(_candidates(draft, twin))
+    longer = [at for at, stated in enumerate(every) if at and stated["executors"] == draft["executors"]]
+    known: dict[int, ContractOutcome] = {}
+    for at, stated in enumerate(every):
+        if at not in known:
+            places = longer if at in longer else [at]
+            contracts = [Contract.model_validate(every[place]) for place in places]
+            known |= dict(zip(places, try_contracts(contracts, twin, arrived, ahead), strict=True))
+        yield stated, known[at]
 
 
 def _candidates(draft: Stated, twin: TwinJob) -> Iterator[Stated]:

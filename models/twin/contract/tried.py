@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from configs.contract import Contract
 from models.policy.core.capacity import Floats
-from models.twin.advice.serve import act, hear_last_value, late_shares, mean_share
+from models.twin.advice.serve import act_each, hear_last_value, late_shares, mean_share
 from models.twin.sim.given import Foresight
 from models.twin.sim.job import TwinJob
 
@@ -52,10 +53,22 @@ def try_contract(contract: Contract, twin: TwinJob, arrived: Floats, ahead: Fore
     Raises:
         TwinError: too little load for a forecast at this lead time, or `arrived` falls.
     """
-    bounds = contract.executors
-    job = replace(
-        twin, least=bounds.min, most=bounds.max, cores=bounds.cores, latency_target_s=contract.latency_target_s
-    )
-    found = act(job, contract, arrived, ahead or hear_last_value(arrived, contract))
-    late = late_shares(found, arrived)
-    return ContractOutcome(contract, late, found.executor_s, int(found.targets.max()), len(arrived) - 1)
+    return try_contracts([contract], twin, arrived, ahead or hear_last_value(arrived, contract))[0]
+
+
+def try_contracts(
+    contracts: Sequence[Contract], twin: TwinJob, arrived: Floats, ahead: Foresight
+) -> list[ContractOutcome]:
+    """Serve a load as `try_contract` does under each of some contracts with the same lead time and hold."""
+    jobs = [
+        replace(
+            twin, least=one.executors.min, most=one.executors.max, cores=one.executors.cores,
+            latency_target_s=one.latency_target_s,
+        ) for one in contracts
+    ]  # fmt: skip
+    found = act_each([*zip(jobs, contracts, strict=True)], arrived, ahead)
+    return [
+        ContractOutcome(
+            contract, late_shares(one, arrived), one.executor_s, int(one.targets.max()), len(arrived) - 1
+        ) for contract, one in zip(contracts, found, strict=True)
+    ]  # fmt: skip

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from configs.contract import Contract
 from models.policy.core.budget import Account, Promise
+from models.twin.advice.serve import hear_last_value
 from models.twin.contract.kept import latency_by_second, round_up, target_kept
 from models.twin.contract.proposed import fewest_executors, holds, propose_contract
-from models.twin.contract.tried import ContractOutcome, try_contract
+from models.twin.contract.tried import ContractOutcome, try_contract, try_contracts
 from models.twin.sim.job import TwinError, TwinJob
 
 # Batches of 2 s (0.4 of 5 s) with 0.4 s of overhead: an executor sustains 80 records/s.
@@ -103,3 +104,12 @@ def test_equal_contracts_have_equal_futures_and_a_contract_bounds_the_twin():
     one, two = (try_contract(contract, replace(JOB, most=8, latency_target_s=99.0), waves(120)) for _ in range(2))
     assert np.array_equal(one.late, two.late) and np.array_equal(one.executor_s, two.executor_s)
     assert one.asked == 2 and one.executor_s.max() <= 2 * 900
+
+
+def test_contracts_that_are_tried_side_by_side_come_to_what_each_comes_to_alone():
+    load, both = waves(150)[:301], [Contract.model_validate({**DRAFT, "latency_target_s": s}) for s in (1.6, 4.8)]
+    ahead = hear_last_value(load, both[0])
+    for contract, beside in zip(both, try_contracts(both, JOB, load, ahead), strict=True):
+        alone = try_contract(contract, JOB, load, ahead)
+        assert beside.contract is contract and beside.asked == alone.asked
+        assert np.array_equal(beside.late, alone.late) and np.array_equal(beside.executor_s, alone.executor_s)
