@@ -20,7 +20,7 @@ from models.adapt.training import (
 from models.adapt.transfer import adapt, fine_tune, refit_transfer, search_transfer
 from models.forecast.core.series import SeriesError
 
-PLAN = TransferPlan(hidden=6, batch=16, pretraining=30, adapting=6, tuning=4, target_only=40, every=2)
+PLAN = TransferPlan(hidden=6, batch=16, pretraining=30, adapting=4, tuning=4, target_only=40, every=2)
 HORIZON = 2
 
 

@@ -54,7 +54,7 @@ def test_the_same_seed_gives_the_same_target_and_what_happened_elsewhere_while_i
     """A source of the same days; the gate's part begins after 80 % of the history."""
     history = load(**HISTORY)
     gate_begins = history.start + int(0.8 * len(history)) * STEP_S
-    plan = replace(PLAN, hidden=4, batch=16, pretraining=20, adapting=4, tuning=4, target_only=10, every=2)
+    plan = replace(PLAN, hidden=4, batch=16, pretraining=6, adapting=2, tuning=2, target_only=4, every=2)
     beside = load(20, start_day=27)
     later = beside.start + np.arange(len(beside)) * STEP_S >= gate_begins
     garbage = Series(beside.start, STEP_S, np.where(later, 3, 1) * beside.values)
