@@ -61,14 +61,19 @@ def _run(drawn: FaultyJob, seed: int) -> tuple[np.ndarray, Rows, np.ndarray]:
         if choice.target[0] > x["target"]:
             raises.append({"at": float(now), "before": float(x["target"]), "target": float(choice.target[0])})
         set_targets(state, jobs, choice.target, now)
-        for part in range(round(min(looks.every_s, load.seconds - now) / STEP_S)):
+        steps, part = round(min(looks.every_s, load.seconds - now) / STEP_S), 0
+        while part < steps:
             begins = now + part * STEP_S
-            advance(state, jobs, load, begins, begins + STEP_S)
+            # In whole steps before its next event a job stays as it is.
+            event = x["batch_end"] if x["batch_end"] < np.inf else max(x["next_start"], x["halt_until"])
+            still = int(min(max((min(event, x["next_ready"]) - begins) // STEP_S, 1.0), steps - part))
+            advance(state, jobs, load, begins, begins + still * STEP_S)
             if x["batch_end"] < np.inf:
                 one = [x["batch_start"], x["batch_end"], x["rows"], x["executors"], x["done"]]
                 batches[len(batches) - (x["batch_start"] == last) :] = [one]
                 last = float(x["batch_start"])
-            there.append(float(x["executors"]))
+            there += [float(x["executors"])] * still
+            part += still
     return np.array(batches), raises, np.array(there)
 
 
