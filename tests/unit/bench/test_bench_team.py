@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from configs.settings import load
+from pipelines.advise import observed
 from pipelines.advise.proposal_text import format_proposal
 from pipelines.bench.team import init, shipped_jobs
 from pipelines.bench.team.shipped_jobs import HOURS, list_jobs, load_of, simulated_job
@@ -33,7 +34,9 @@ def test_a_proposal_is_judged_by_the_check_by_its_twin_and_by_the_job(monkeypatc
         return texts[-1]
 
     monkeypatch.setattr(init, "list_jobs", lambda settings: {"key_window": every["key_window"]})
-    monkeypatch.setattr(shipped_jobs, "HOURS", 1.01)
+    monkeypatch.setattr(shipped_jobs, "HOURS", 0.34)
+    for name, seconds in (("LEAST_S", 1200.0), ("LEAST_LATE_S", 12.0)):  # an hour takes three times as long
+        monkeypatch.setattr(observed, name, seconds)
     monkeypatch.setattr(init, "format_proposal", keep)
     found = init.measure_proposals(load(), told.append)
     (row,) = found["jobs"]
