@@ -24,7 +24,7 @@ BATCHES = 5000
 RECENT_S = 6 * 3600
 """Newest seconds of load that changes are tried on."""
 DRAWS = 24
-"""Bootstrap samples of the fit: enough to see that a parameter is unsure."""
+"""Bootstrap samples of the fit: enough to see that its exponent is unsure."""
 BATCH = (
     "batch_id", "batch_rows", "batch_s", "task_ceiling", "latency_max_s", *BatchTimes._fields,
 )  # fmt: skip
@@ -105,7 +105,9 @@ def measure_job(metrics: pd.DataFrame, outcomes: pd.DataFrame, contract: Contrac
     lead_known = bool(np.isfinite(startups.requested_s).any())
     if not lead_known:
         startups = Startups(np.zeros(1), np.array([max(contract.planning.lead_s, 1.0)]), np.array([-1]))
-    fitted = fit_job(batches, startups, known, draws=DRAWS)
+    # How capacity grows with executors shows where their number differs, and in these samples alone how surely.
+    draws = DRAWS if len(np.unique(batches.executors)) > 1 else 1
+    fitted = fit_job(batches, startups, known, draws=draws)
     scaling_known = "scaling" not in fitted.unsure
     twin = fitted.job if scaling_known else _scaled_as_planned(fitted.job, batches, contract)
     arrived, executors = _load(rows[rows["kind"] == "interval"])
