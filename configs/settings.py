@@ -7,6 +7,8 @@ Order of precedence: environment (`TIDECAST_KAFKA__BOOTSTRAP=...`) over the file
 from __future__ import annotations
 
 import os
+from copy import deepcopy
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +42,7 @@ DEFAULT_FILE = ROOT / "configs" / "default.yaml"
 
 
 class _SettingsFiles(YamlConfigSettingsSource):
-    """The files; our own is parsed in C, where PyYAML was built with it: in Python it takes 20 ms of every start.
+    """The files; our own is parsed once, and in C where PyYAML has that: in Python it takes 20 ms of every start.
 
     Not a person's, for that parser ends the process where brackets are nested too deep.
     """
@@ -48,8 +50,14 @@ class _SettingsFiles(YamlConfigSettingsSource):
     def _read_file(self, file_path: Any) -> dict[str, Any]:
         if file_path != DEFAULT_FILE:
             return super()._read_file(file_path)
-        with file_path.open(encoding="utf-8") as file:
-            return dict(yaml.load(file, QUICK))
+        return deepcopy(_read_defaults(file_path.stat().st_mtime_ns))
+
+
+@cache
+def _read_defaults(changed_ns: int) -> dict[str, Any]:
+    """Our own file as it was last changed then."""
+    with DEFAULT_FILE.open(encoding="utf-8") as file:
+        return dict(yaml.load(file, QUICK))
 
 
 class Settings(BaseSettings):

@@ -194,6 +194,12 @@ def test_a_setting_of_an_earlier_release_is_told_as_removed(monkeypatch, tmp_pat
     assert any(line.startswith("serving.publish=1: no such key") for line in lines)
 
 
+def test_our_own_file_is_parsed_once(monkeypatch):
+    first = load()
+    monkeypatch.setattr("configs.settings.yaml.load", None)
+    assert load() == first
+
+
 def test_the_defaults_say_the_same_to_both_parsers_and_a_persons_file_is_read_by_the_one_that_nothing_ends(
     monkeypatch, tmp_path
 ):
