@@ -53,18 +53,22 @@ def hand_over(address: str) -> bool:
     return False
 
 
-def filled(packs: Iterable[Any]) -> Iterator[Any]:
+def filled(packs: Iterable[Any], stream: Any) -> Iterator[Any]:
     """Yield what a keyed step in Python hands PySpark to write of each key, without those that have no rows.
 
     It makes a batch of Arrow of each, also of no rows, which most jobs in a micro-batch of the autoscaler have. Such a
-    batch takes nearly as long to make, and the JVM to read, as one with a decision.
+    batch takes nearly as long to make, and the JVM to read, as one with a decision. Where one is left out, what others
+    have sent goes to the JVM: a lone decision would wait in the buffer for the end of the micro-batch.
 
     Args:
         packs: for each key a list of one pair, an iterator of rows and their type; each is made as it is asked for.
+        stream: that PySpark writes what is yielded to, before it asks for more.
     """
     for [(rows, kind)] in packs:
         if made := list(rows):
             yield [(iter(made), kind)]
+        else:
+            stream.flush()
 
 
 def import_all() -> None:
@@ -84,7 +88,7 @@ def import_all() -> None:
     pyspark.daemon.gc = garbage  # type: ignore[attr-defined]
     steps: Any = pyspark.sql.pandas.serializers.TransformWithStateInPySparkRowSerializer
     write = steps.dump_stream
-    steps.dump_stream = lambda self, packs, stream: write(self, filled(packs), stream)
+    steps.dump_stream = lambda self, packs, stream: write(self, filled(packs, stream), stream)
 
 
 def main() -> None:

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
 
 from configs.settings import ROOT
 from pipelines.spark.worker_daemon import filled
@@ -27,7 +28,7 @@ print(written("", "").getvalue())
 """
 
 
-def test_each_key_is_asked_for_its_rows_in_turn_and_those_without_are_left_out():
+def test_each_key_is_asked_for_its_rows_in_turn_and_where_one_has_none_those_before_are_sent():
     asked = []
 
     def rows_of(key, many):
@@ -41,11 +42,12 @@ def test_each_key_is_asked_for_its_rows_in_turn_and_those_without_are_left_out()
             yield [(rows_of(key, many), "type")]
 
     found = []
-    for [(rows, kind)] in filled(packs()):
+    stream = SimpleNamespace(flush=lambda: asked.append("flushed"))
+    for [(rows, kind)] in filled(packs(), stream):
         found.append(([*rows], kind, [*asked]))
     assert found == [
         (["a0", "a1"], "type", ["a", ("a", 0), ("a", 1)]),
-        (["c0"], "type", ["a", ("a", 0), ("a", 1), "b", "c", ("c", 0)]),
+        (["c0"], "type", ["a", ("a", 0), ("a", 1), "b", "flushed", "c", ("c", 0)]),
     ]
 
 
