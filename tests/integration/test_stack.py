@@ -98,7 +98,8 @@ def test_listens_on_the_loopback_only(stack, brokers):
 def test_broker_and_daemons_of_spark_map_their_class_archives(stack, brokers):
     pids = {name: stack.processes[name].pid for name in ("spark-master", "spark-worker")}
     archives = dict.fromkeys(pids, class_archive.archive_path())
-    archives["broker"], pids["broker"] = class_archive.broker_archive_path(broker_jars()), brokers.processes["broker"][0]
+    archives["broker"] = class_archive.broker_archive_path(broker_jars())
+    pids["broker"], _ = brokers.processes["broker"]
     for name, archive in archives.items():
         assert archive.is_file(), "`make setup` writes it"
         assert str(archive) in Path(f"/proc/{pids[name]}/maps").read_text(), name
