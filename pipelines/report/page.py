@@ -18,14 +18,14 @@ from pipelines.report.recorded.run import load_run
 from pipelines.report.time_axis import trace_moments
 
 
-class Report(NamedTuple):
+class RunReport(NamedTuple):
     """What a run came to: its summary, as `summary.json` has it, and the path of its page."""
 
     summary: dict[str, Any]
     page: Path
 
 
-def render_report(run_dir: Path, compare: Path | None = None) -> Report:
+def render_report(run_dir: Path, compare: Path | None = None) -> RunReport:
     """Write `summary.json` and `report.html` into a run's folder, replacing older ones; the page needs no network.
 
     The run of the folder `compare`, if given, is shown beside it on the page.
@@ -40,7 +40,7 @@ def render_report(run_dir: Path, compare: Path | None = None) -> Report:
     other = measure_run(load_run(compare)) if compare else None
     figures, path = summary.keep_summary(measured), run_dir / "report.html"
     path.write_text(_page(measured, figures, other), encoding="utf-8")
-    return Report(figures, path)
+    return RunReport(figures, path)
 
 
 def _page(measured: RunMeasures, figures: dict[str, Any], other: RunMeasures | None) -> str:
