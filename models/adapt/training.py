@@ -124,7 +124,7 @@ def best_on(select: DomainRows, network: TransferGru, losses: Iterator[float], e
 
 def descend(network: TransferGru, optimizer: Adam, loss: Tensor) -> float:
     """Change the network by one step down the gradient, clipped to norm 1; return the loss before it."""
-    network.zero_grad()
+    network.zero_grad()  # of frozen weights, too: what a step before left there would count in the clipping
     loss.backward()  # type: ignore[no-untyped-call]
     nn.utils.clip_grad_norm_(network.parameters(), 1.0)
     optimizer.step()

@@ -163,6 +163,5 @@ def _tuning(
     """Train at a tenth of the learning rate with the convolutions frozen, and unfreeze all afterwards."""
     for weight in network.convolutions():
         weight.requires_grad_(False)
-        weight.grad = None  # that of the step before would count in what the others' are clipped by
     yield from train(network, rows, steps, plan, generator, plan.learning_rate / 10)
     network.requires_grad_(True)
