@@ -12,6 +12,7 @@ from pipelines.backfill.ranges import find_offsets
 from pipelines.backfill.tables import find_range
 from pipelines.kafka.publisher import Publisher
 from pipelines.kafka.topics import create_topic, retention_s
+from tests.fakes.waiting import wait_until
 from tidecast.control import Clock
 
 pytestmark = pytest.mark.integration
@@ -121,6 +122,7 @@ def test_a_partition_that_was_emptied_refuses_a_range_of_which_it_may_have_had_r
         ):
             find_offsets(topic, name, later)
         admin.alter_configs([ConfigResource(ConfigResourceType.TOPIC, name, {"retention.bytes": "1000000000"})])
+        wait_until(lambda: retention_s(topic, name) is None, "the broker to say so", every_s=0.1)
         with pytest.raises(RangeError, match=r"for how long it keeps them is not known\. .*--table"):
             find_offsets(topic, name, TimeRange(DAY, DAY + 600, 0.0, NOW))
     finally:
