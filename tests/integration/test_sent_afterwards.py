@@ -85,7 +85,7 @@ class ByPublisher:
 def own_broker(tmp_path_factory):
     """The stack of a broker of these tests' own, as others have to answer."""
     with Stack(load(var=tmp_path_factory.mktemp("own")), {"broker"}) as stack:
-        for topic, partitions in (("metrics", 1), ("results", 2)):
+        for topic, partitions in (*((one, 1) for one in outbox.TOPICS), ("results", 2)):
             create_topic(stack.settings.kafka.model_copy(update={"event_partitions": partitions}), topic)
         yield stack
 
