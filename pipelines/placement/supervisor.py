@@ -165,18 +165,20 @@ class Supervisor:
             self._spawn(known)
 
     def _see_to_move(self, known: WatchedBlock, block: BlockApplication) -> None:
-        """Move a block once there is room, or nobody is to leave; the first of some that exchange places makes room."""
-        at = {name: one.epoch.block.cluster for name, one in self._blocks.items() if self._runs(name)}
-        movers = [one for one in self._wanted_last if at.get(one.name, one.cluster) != one.cluster]
+        """Move a block once there is room, or nobody is to make any; the first of some that exchange places does."""
+        run = {name: one.epoch for name, one in self._blocks.items() if self._runs(name)}
+        rest = [one for one in self._wanted_last if one.name in run and not is_as_wanted(run[one.name], one)]
+        movers = [one for one in rest if one.cluster != run[one.name].block.cluster]
         if self._can_move(block):
             self._move(known, block)
-        elif block in movers[:1] and not any(map(self._can_move, movers)):
+        elif block in movers[:1] and not any(map(self._can_move, rest)):
             self._home.end(block.name, STOP_S)
             known.ended()
-            self._say(f"{block.name}: has ended on {at[block.name]}, where another query is to come first")
+            was = run[block.name].block.cluster
+            self._say(f"{block.name}: has ended on {was}, where another query is to come first")
 
     def _can_move(self, block: BlockApplication) -> bool:
-        """Whether an executor has room beside the blocks that run where one is wanted, or none of these is to leave."""
+        """Whether an executor has room beside the blocks that run where one is wanted, or none of these makes any."""
         if (cluster := self._topology.clusters.get(block.cluster)) is None:
             return True  # it does not begin there, and goes back
         there = {
@@ -185,8 +187,8 @@ class Supervisor:
         }  # fmt: skip
         executors = sum(1 if one.is_scaled() else one.block.executors for one in there.values())
         taken = executors * cluster.executor_cores + (len(there) + 1) * self._topology.driver_cores
-        leave = any(one.name in there and one.cluster != block.cluster for one in self._wanted_last)
-        return taken + cluster.executor_cores <= cluster.cores or not leave
+        room = any(one.name in there and there[one.name].makes_room(one) for one in self._wanted_last)
+        return taken + cluster.executor_cores <= cluster.cores or not room
 
     def _move(self, known: WatchedBlock, block: BlockApplication) -> None:
         """Hand a block over: it ends, its state goes with it."""

@@ -58,6 +58,12 @@ class BlockEpoch:
         except FileNotFoundError:
             return False
 
+    def makes_room(self, wanted: BlockApplication) -> bool:
+        """Return whether the block leaves its cluster as it is wanted, or gives executors up there."""
+        if wanted.cluster != self.block.cluster:
+            return True
+        return wanted.executors < self.block.executors and not self.is_scaled()
+
     def note_round_trip(self, seconds: float) -> None:
         """Note how long an executor's way to the broker and back takes."""
         write_text(self.folder / "round_trip", f"{seconds:.9f}")

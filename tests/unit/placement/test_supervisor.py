@@ -382,6 +382,22 @@ def test_one_waits_for_another_that_is_to_leave_a_full_cluster(job):
     assert job.home.beside[2:] == [{FIRST}, {SECOND}]  # there was room for an executor: nobody had to end
 
 
+def test_one_waits_for_another_that_gives_executors_up_on_a_full_cluster(job):
+    first, second = TWO.blocks
+    full = replace(second, cluster="west", executors=4)
+    job.folder.want(replace(TWO, blocks=(first, full)))
+    job.supervisor.start()
+    job.folder.want(replace(TWO, blocks=(replace(first, cluster="west"), replace(full, executors=2))))
+    job.looks(6)
+    assert job.home.spawned[2:] == [(SECOND, "west", 2), (FIRST, "west", 2)]
+    assert job.home.beside[2:] == [{FIRST}, {SECOND}] and job.supervisor.settled()
+    job.home.processes[SECOND].alive = False
+    job.folder.newest(SECOND).note_scaled(True)
+    job.folder.want(replace(TWO, blocks=(replace(first, cluster="east"), replace(full, executors=1))))
+    job.looks(6)
+    assert job.home.spawned[4:] == [(FIRST, "east", 3), (SECOND, "west", 2)]  # as the autoscaler has it
+
+
 def test_where_it_is_wanted_stays_known_while_that_cannot_be_read(job, monkeypatch):
     job.supervisor.start()
     job.home.processes[FIRST].alive = False
